@@ -262,3 +262,16 @@ func (v *vectorBuilder) take() table.Vector {
 	out.Dict = v.shared
 	return out
 }
+
+// Bytes returns about how much memory the rows appended since the last Take
+// occupy in byte-string columns, the only ones that a number of rows does not
+// bound.
+func (b *Builder) Bytes() (n int) {
+	if b.taken {
+		return 0
+	}
+	for i := range b.columns {
+		n += len(b.columns[i].vec.Data) + b.columns[i].dict.bytes()
+	}
+	return n
+}
