@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
@@ -198,13 +200,36 @@ func TestPruning(t *testing.T) {
 		r.Predicates, r.Times = []table.Predicate{equal(2, "host3")}, table.TimeRange{Min: 1777, Max: 1899}
 	})
 	f(5, 0, 0, func(r *run.Request) { r.FirstKey = table.AppendKeyBytes(nil, []byte("i")) })
-	f(4, 10, 500, func(r *run.Request) {
+	f(4, 11, 500, func(r *run.Request) { // a page of the tag says where host9 begins
 		r.FirstKey, r.EndKey = table.AppendKeyBytes(nil, []byte("host9")), table.AppendKeyBytes(nil, []byte("i"))
 	})
 	// A predicate on a field prunes only if no other source has the row.
 	id := equal(4, fmt.Sprintf("%032x", 4321*2654435761))
 	f(0, 100, 5000, func(r *run.Request) { r.Predicates = []table.Predicate{id} })
-	f(0, 51, 1, func(r *run.Request) { r.Predicates, r.Alone = []table.Predicate{id}, true })
+	f(4, 2, 1, func(r *run.Request) { r.Predicates, r.Alone = []table.Predicate{id}, true })
+}
+
+// Goroutines share a reader and a cache that is too small for the file.
+func TestSharedReader(t *testing.T) {
+	schema, rows := logSchema(), logRows(3000)
+	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupRows: 500, PageRows: 100})
+	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<18))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := runtest.Format(schema, request(schema), rows)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 3 {
+				got, err := scanAll(r, request(schema))
+				if err != nil || !slices.Equal(got, want) {
+					t.Errorf("%d rows of %d, or others; %v", len(got), len(want), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // A source that is out of order, or empty, makes no file.
