@@ -19,7 +19,7 @@ func parseInfluxQL(q string) ([]influxQL, error) {
 	var statements []influxQL
 	for len(tokens) > 0 {
 		var words []influxToken
-		for len(tokens) > 0 && tokens[0].text != ";" {
+		for len(tokens) > 0 && !tokens[0].is(";") {
 			words, tokens = append(words, tokens[0]), tokens[1:]
 		}
 		if len(tokens) > 0 {
