@@ -74,7 +74,7 @@ func (s *Snapshot) index(schema *table.Schema) *index {
 		next.tags = append(next.tags, t.read.tags[i].publish())
 	}
 	next.extendOrder(sorted)
-	t.bytes.Add(grown + int64(next.series-sorted)*4)
+	t.grow(grown + int64(next.series-sorted)*4)
 	t.read.index = next
 	return next
 }

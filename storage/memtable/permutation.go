@@ -28,7 +28,7 @@ func (s *Snapshot) permutation(x *index) *permutation {
 	if old := t.read.perm; old != nil {
 		grown -= cap(old.rows) + cap(old.starts)
 	}
-	t.bytes.Add(int64(grown) * 4)
+	t.grow(int64(grown) * 4)
 	t.read.perm = p
 	return p
 }

@@ -43,6 +43,7 @@ type Table struct {
 	ordered bool // in every series the times only grow, so that no identity has two rows
 	sealed  atomic.Bool
 	bytes   atomic.Int64
+	total   *atomic.Int64 // of all tables of the owner; may be nil
 
 	resolved []uint32 // scratch of Append: key of the rows → series + 1
 
@@ -54,11 +55,30 @@ type Table struct {
 	}
 }
 
-// New returns an empty table for the rows of window.
-func New(window table.TimeRange) *Table {
-	t := &Table{window: window, times: emptyRange, ordered: true, minSeq: math.MaxUint64}
-	t.bytes.Store(tableBytes)
+// New returns an empty table for the rows of window. It counts its bytes into
+// total, if that is not nil, until it is released.
+func New(window table.TimeRange, total *atomic.Int64) *Table {
+	t := &Table{window: window, times: emptyRange, ordered: true, minSeq: math.MaxUint64, total: total}
+	t.grow(tableBytes)
 	return t
+}
+
+func (t *Table) grow(n int64) {
+	t.bytes.Add(n)
+	if t.total != nil {
+		t.total.Add(n)
+	}
+}
+
+// Release takes a sealed table out of the owner's total. Snapshots of it may
+// still be read.
+func (t *Table) Release() {
+	t.read.Lock()
+	defer t.read.Unlock()
+	if t.total != nil {
+		t.total.Add(-t.bytes.Load())
+		t.total = nil
+	}
 }
 
 var emptyRange = table.TimeRange{Min: math.MaxInt64, Max: math.MinInt64}
@@ -101,7 +121,7 @@ func (t *Table) Append(rows *table.Rows, sel []uint32, sequence uint64) {
 			in.sel = sel[done : done+m]
 		}
 		t.appendIdentity(c, off, in, sequence)
-		t.bytes.Add(c.appendFields(off, in))
+		t.grow(c.appendFields(off, in))
 		t.rows += uint32(m)
 		done += m
 	}
@@ -135,7 +155,7 @@ func (t *Table) tail() (*chunk, int) {
 		t.chunks = append(t.chunks, c)
 		chunks := t.chunks
 		t.published.Store(&chunks)
-		t.bytes.Add(c.identityBytes())
+		t.grow(c.identityBytes())
 	}
 	return t.chunks[k], int(off)
 }
@@ -148,7 +168,7 @@ func (t *Table) appendIdentity(c *chunk, off int, in input, sequence uint64) {
 		id := t.resolved[key]
 		if id == 0 {
 			s, grown := t.series.find(in.rows.Keys.Key(int(key)), in.rows.Keys.Hashes[key])
-			t.bytes.Add(grown)
+			t.grow(grown)
 			id = s + 1
 			t.resolved[key] = id
 		}
@@ -167,7 +187,7 @@ func (t *Table) appendIdentity(c *chunk, off int, in input, sequence uint64) {
 		t.times.Min, t.times.Max = min(t.times.Min, at), max(t.times.Max, at)
 	}
 	if in.rows.Op != table.Put {
-		t.bytes.Add(c.setOps(off, in.n, in.rows.Op))
+		t.grow(c.setOps(off, in.n, in.rows.Op))
 	}
 }
 
