@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -19,6 +20,9 @@ const openAttempts = 10
 func (l *Log) load(ctx context.Context) (State, error) {
 	for range openAttempts {
 		start, err := l.start(ctx)
+		if errors.Is(err, objectstore.ErrNotFound) {
+			continue // deleted since it was listed
+		}
 		if err != nil {
 			return State{}, err
 		}
@@ -84,6 +88,9 @@ func (l *Log) search(ctx context.Context) (uint64, error) {
 			numbers = append(numbers, n)
 		}
 	}
+	if l.opts.Salvage != nil && len(numbers) > 0 {
+		l.listed = numbers[len(numbers)-1]
+	}
 	for i := len(numbers) - 1; i >= 0; i-- {
 		o, err := l.readHeader(ctx, numbers[i])
 		if l.opts.Salvage == nil && err != nil {
@@ -125,6 +132,9 @@ func parseKey(prefix, key string) (uint64, bool) {
 func (l *Log) readHeader(ctx context.Context, number uint64) (Object, error) {
 	var data [headerSize]byte
 	err := l.bucket.ReadRange(ctx, l.key(number), 0, data[:])
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return Object{}, fmt.Errorf("%s: %w: it ends inside the header", l.key(number), ErrDamaged)
+	}
 	if err != nil {
 		return Object{}, err
 	}
@@ -158,6 +168,8 @@ func (r *reader) readFrom(ctx context.Context, start uint64) error {
 	for n := start; ; n++ {
 		o, err := r.read(ctx, n)
 		switch {
+		case errors.Is(err, objectstore.ErrNotFound) && n < r.log.listed:
+			// Salvage was told of the gap.
 		case errors.Is(err, objectstore.ErrNotFound):
 			if n == start && start > 1 {
 				return errOutdated // deleted since the hint was read

@@ -92,6 +92,7 @@ type Log struct {
 	voids   uint32 // numbers after version that are taken by failed attempts
 	tried   uint64 // the last number at which this writer tried a checkpoint
 	attempt uint64 // number of objects that this writer tried to create
+	listed  uint64 // for Salvage, the largest number that exists
 }
 
 // Open reads the log under prefix, which is a key prefix such as
