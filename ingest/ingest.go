@@ -104,10 +104,10 @@ func (in *Ingester) LineProtocol(ctx context.Context, db string, body []byte, p 
 func (in *Ingester) writeLines(ctx context.Context, decoder *lineprotocol.Decoder, db string, body []byte, p lineprotocol.Precision) (*Report, error) {
 	now := in.opts.Now().UnixNano()
 	refusals := refusals{off: in.opts.NoCreate}
-	for range maxPasses {
+	for pass := range maxPasses {
 		view := in.catalog.View()
 		result := decoder.Decode(&lineprotocol.Request{
-			Body: body, Precision: p, Now: now, Refuse: refusals.why,
+			Body: body, Precision: p, Now: now, Again: pass > 0, Refuse: refusals.why,
 			Lookup: func(name string) *table.Info {
 				info, err := view.Table(db, name)
 				if err != nil {
