@@ -45,6 +45,8 @@ type Ingester struct {
 	writer   table.Writer
 	inFlight *semaphore.Weighted
 	decoders decoderPool
+
+	beforeCreate func() // for tests: called before missing tables are created
 }
 
 // New returns an Ingester that keeps its tables in c and writes to w.
@@ -154,6 +156,9 @@ func (r *refusals) add(table, column string, err error) {
 
 // create makes everything that is missing in one change of the catalog.
 func (in *Ingester) create(ctx context.Context, db string, missing []lineprotocol.Missing, refused *refusals) error {
+	if in.beforeCreate != nil {
+		in.beforeCreate()
+	}
 	return in.catalog.Update(ctx, func(t *catalog.Txn) error {
 		if _, err := t.Database(db); err != nil {
 			return err
