@@ -7,8 +7,11 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker (-X) in released builds.
-var version = "dev"
+// The Makefile sets these with the linker's -X.
+var (
+	version = "dev"
+	commit  string
+)
 
 // A BuildInfo says which program runs.
 type BuildInfo struct {
@@ -19,9 +22,9 @@ type BuildInfo struct {
 
 // Build returns the build of this program.
 func Build() BuildInfo {
-	b := BuildInfo{Version: version, GoVersion: runtime.Version()}
+	b := BuildInfo{Version: version, Commit: commit, GoVersion: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	if !ok || commit != "" {
 		return b
 	}
 	dirty := ""
