@@ -139,9 +139,6 @@ func (s *standalone) Stop() {
 	}
 }
 
-// pid returns the process id of the running server.
-func (s *standalone) pid() int { return s.cmd.Process.Pid }
-
 // A serverLog takes what a server writes to standard error, and finds in it
 // the address of a server that is ready.
 type serverLog struct {

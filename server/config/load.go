@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -87,7 +88,7 @@ func loadLayer(k *koanf.Koanf, name string, load func(*koanf.Koanf) error) error
 }
 
 func decode(k *koanf.Koanf, c *Config) error {
-	return k.UnmarshalWithConf("", c, koanf.UnmarshalConf{
+	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{
 		DecoderConfig: &mapstructure.DecoderConfig{
 			Result:           c,
 			TagName:          "koanf",
@@ -96,4 +97,10 @@ func decode(k *koanf.Koanf, c *Config) error {
 			DecodeHook:       mapstructure.TextUnmarshallerHookFunc(),
 		},
 	})
+	if err == nil {
+		return nil
+	}
+	// The decoder writes a heading and a line for each fault.
+	lines := strings.FieldsFunc(err.Error(), func(c rune) bool { return c == '\n' })
+	return errors.New(strings.Join(lines[min(1, len(lines)-1):], "; "))
 }
