@@ -93,7 +93,7 @@ func parseStatement(text string) (node, error) {
 func (p *parser) statement(first string) node {
 	switch first {
 	case "SELECT", "WITH", "VALUES", "FROM":
-		return query{}
+		return selectQuery{}
 	case "EXPLAIN":
 		return p.explain()
 	case "INSERT", "REPLACE":
@@ -166,7 +166,7 @@ func (p *parser) explain() node {
 	if !p.isQuery() {
 		p.unsupported("only a query can be explained")
 	}
-	return query{}
+	return selectQuery{}
 }
 
 // isQuery reports whether the current token begins a query.

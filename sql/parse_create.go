@@ -7,15 +7,6 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// maxNameBytes bounds the names of databases, tables and columns.
-const maxNameBytes = 255
-
-// maxColumns bounds the columns of a table.
-const maxColumns = 4096
-
-// reservedPrefix begins the names of the engine's own columns.
-const reservedPrefix = "__"
-
 func (p *parser) create() node {
 	p.advance()
 	switch {
@@ -35,7 +26,6 @@ func (p *parser) create() node {
 func (p *parser) createDatabase() node {
 	c := createDatabase{ifNotExists: p.accept("IF", "NOT", "EXISTS")}
 	c.name = p.databaseName().text
-	p.checkName("database", c.name)
 	c.options = p.withOptions()
 	p.expectEnd()
 	p.check(checkDatabaseOptions(c.options))
@@ -49,21 +39,8 @@ func (p *parser) check(err error) {
 	}
 }
 
-func (p *parser) checkName(what, name string) {
-	switch {
-	case p.err != nil:
-	case name == "":
-		p.stop(fault.Errorf(fault.Invalid, "the name of a %s cannot be empty", what))
-	case len(name) > maxNameBytes:
-		p.stop(fault.Errorf(fault.Invalid, "the name of a %s is at most %d bytes long, %q… has %d", what, maxNameBytes, name[:32], len(name)))
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		p.stop(fault.Errorf(fault.Invalid, "the name of a %s cannot have control characters: %q", what, name))
-	}
-}
-
 func (p *parser) createTable() node {
 	c := createTable{ifNotExists: p.accept("IF", "NOT", "EXISTS"), name: p.tableName()}
-	p.checkName("table", c.name.table.text)
 	if p.is("LIKE") || p.is("AS") {
 		p.unsupported("CREATE TABLE … %s is not supported; list the columns", strings.ToUpper(p.text()))
 	}
@@ -192,18 +169,13 @@ func (b *tableBuilder) keyClause() {
 func (b *tableBuilder) column() {
 	c := columnDef{role: table.Field}
 	c.name = b.name("a column").text
-	b.checkName("column", c.name)
 	c.typ = b.columnType(c.name)
 	_, twice := b.byName[c.name]
-	switch {
-	case b.err != nil:
-		return
-	case strings.HasPrefix(c.name, reservedPrefix):
-		b.stop(fault.Errorf(fault.Invalid, "column %q: names that start with %s are kept for the engine", c.name, reservedPrefix))
-	case twice:
+	if twice {
 		b.stop(fault.Errorf(fault.ColumnExists, "column %q is defined twice", c.name))
-	case len(b.columns) == maxColumns:
-		b.stop(fault.Errorf(fault.Invalid, "a table has at most %d columns", maxColumns))
+	}
+	if b.err != nil {
+		return
 	}
 	i := len(b.columns)
 	b.byName[c.name] = i
@@ -246,16 +218,16 @@ func (b *tableBuilder) columnOption(i int) bool {
 }
 
 // defaultExpr reads the value behind DEFAULT.
-func (b *tableBuilder) defaultExpr(column string) *valueExpr {
+func (b *tableBuilder) defaultExpr(column string) *value {
 	v, ok := b.value()
 	if b.err != nil {
 		return nil
 	}
-	if !ok || v.kind == defaultValue {
+	if !ok || v.kind == defaultKind {
 		b.unsupported("column %q: DEFAULT takes a constant or now()", column)
 		return nil
 	}
-	if v.kind == nullValue {
+	if v.kind == nullKind {
 		return nil
 	}
 	return &v

@@ -38,8 +38,8 @@ func (n tableName) String() string {
 type option struct{ key, value string }
 
 type (
-	// query is anything that package query runs: SELECT, VALUES, EXPLAIN ….
-	query struct{}
+	// selectQuery is anything that package query runs: SELECT, EXPLAIN ….
+	selectQuery struct{}
 
 	createDatabase struct {
 		name        string
@@ -55,24 +55,23 @@ type (
 		comment     string
 	}
 
-	// columnDef is one column of CREATE TABLE. fallback is the DEFAULT as it
-	// is stored: canonical SQL text.
+	// columnDef is one column of CREATE TABLE. fallback is its DEFAULT.
 	columnDef struct {
 		name     string
 		typ      table.Type
 		notNull  bool
-		fallback *valueExpr
+		fallback *value
 		comment  string
 		role     table.Role
 		keyIndex int // place in the primary key, if role is Tag
 	}
 
-	// insert is INSERT INTO. rows is where in Text the first row begins; it is
-	// parsed when the statement runs, straight into columns.
+	// insert is INSERT INTO. Its rows are parsed when the statement runs,
+	// straight into columns.
 	insert struct {
 		name    tableName
 		columns []name // nil: all, in declared order
-		rows    int    // -1: a query gives the rows
+		rows    int    // where in Text the first row begins; -1: query gives them
 		query   string
 	}
 
@@ -106,23 +105,4 @@ type (
 	setTimeZone struct{ zone string }
 
 	flushTable struct{ name tableName }
-)
-
-// A valueExpr is a value that needs no query to be known.
-type valueExpr struct {
-	kind valueKind
-	text string // of a number or string, or the bytes of a hex string
-}
-
-// A valueKind says what a valueExpr is.
-type valueKind uint8
-
-const (
-	nullValue valueKind = iota
-	boolValue           // text is true or false
-	numberValue
-	stringValueKind
-	bytesValue
-	nowValue     // now() or current_timestamp
-	defaultValue // DEFAULT
 )

@@ -33,9 +33,9 @@ type token struct {
 // names and comments are those of DuckDB's parser, plus backticks and @@name,
 // so that both agree on where a statement ends.
 type lexer struct {
-	src     string
-	pos     int
-	operand bool // whether the last token can end an operand
+	src  string
+	pos  int
+	last token
 }
 
 // next returns the next token, or an endToken at the end of the text.
@@ -51,7 +51,7 @@ func (l *lexer) next() (token, error) {
 	var err error
 	t.kind, err = l.scan()
 	t.end = l.pos
-	l.operand = t.kind != opToken || l.src[t.start] == ')' || l.src[t.start] == ']'
+	l.last = t
 	return t, err
 }
 
@@ -78,7 +78,7 @@ func (l *lexer) scan() (kind, error) {
 		return quotedToken, l.quoted(c, "quoted name")
 	case c == '$':
 		return l.dollar()
-	case c == '@' && after == '@' && isLetter(l.at(l.pos+2)) && !l.operand:
+	case c == '@' && after == '@' && isLetter(l.at(l.pos+2)) && !l.afterOperand():
 		l.pos += 2
 		for l.pos < len(l.src) && (isWordByte(l.src[l.pos]) || l.src[l.pos] == '.') {
 			l.pos++
@@ -87,6 +87,27 @@ func (l *lexer) scan() (kind, error) {
 	default:
 		l.pos++
 		return opToken, nil
+	}
+}
+
+// notOperands are the keywords behind which an operand begins.
+var notOperands = map[string]bool{"SELECT": true, "DISTINCT": true, "SET": true, "WHERE": true, "HAVING": true, "ON": true,
+	"AND": true, "OR": true, "NOT": true, "CASE": true, "WHEN": true, "THEN": true, "ELSE": true, "BY": true,
+	"IN": true, "LIKE": true, "BETWEEN": true, "VALUES": true, "IS": true, "AS": true, "LIMIT": true}
+
+// afterOperand reports whether the last token ends an operand, so that @@
+// must be the operator of full-text search and not the start of a variable.
+func (l *lexer) afterOperand() bool {
+	text := l.src[l.last.start:l.last.end]
+	switch l.last.kind {
+	case endToken:
+		return false
+	case opToken:
+		return text == ")" || text == "]"
+	case wordToken:
+		return !notOperands[strings.ToUpper(text)]
+	default:
+		return true
 	}
 }
 

@@ -18,7 +18,7 @@ var nativeTypes = map[string]table.Type{
 // typeNames are the types by their names in upper case.
 var typeNames = map[string]table.Type{
 	"BOOL": table.Boolean, "BOOLEAN": table.Boolean,
-	"TINYINT": table.Int8,
+	"TINYINT":  table.Int8,
 	"SMALLINT": table.Int16, "INT2": table.Int16, "INT16": table.Int16,
 	"INT": table.Int32, "INTEGER": table.Int32, "INT4": table.Int32, "INT32": table.Int32,
 	"BIGINT": table.Int64, "INT8": table.Int64, "INT64": table.Int64,
@@ -31,7 +31,7 @@ var typeNames = map[string]table.Type{
 	"STRING": table.String, "TEXT": table.String, "VARCHAR": table.String, "CHAR": table.String,
 	"TINYTEXT": table.String, "MEDIUMTEXT": table.String, "LONGTEXT": table.String,
 	"VARBINARY": table.Binary, "BINARY": table.Binary, "BYTEA": table.Binary, "BLOB": table.Binary,
-	"DATE": table.Date,
+	"DATE":      table.Date,
 	"TIMESTAMP": table.TimestampMillisecond, "DATETIME": table.TimestampMicrosecond,
 	"TIMESTAMP_S": table.TimestampSecond, "TIMESTAMPSECOND": table.TimestampSecond,
 	"TIMESTAMP_MS": table.TimestampMillisecond, "TIMESTAMPMILLISECOND": table.TimestampMillisecond,
