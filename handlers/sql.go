@@ -18,9 +18,15 @@ import (
 	"github.com/varvedb/varve/sql"
 )
 
+// A SQLEngine is what SQL needs of sql.Engine.
+type SQLEngine interface {
+	Run(ctx context.Context, s *sql.Session, script sql.Script, yield func(sql.Result) error) error
+	CheckDatabase(name string) error
+}
+
 // SQL serves /v1/sql.
 type SQL struct {
-	Engine  *sql.Engine
+	Engine  SQLEngine
 	Timeout time.Duration // of a request that does not give its own; none
 }
 
@@ -97,12 +103,25 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 		enc.end()
 		return out.flush()
 	}
+	if timeout > 0 && fault.KindOf(err) == fault.Timeout {
+		err = fault.Errorf(fault.Timeout, "the request ran longer than %s: %w", timeout, err)
+	}
 	if !enc.fail(r, err) {
 		return err
 	}
-	exchangeOf(r).err = err
+	noteError(r, err)
 	_ = out.flush() // a client that is gone needs no error
 	return nil
+}
+
+// noteError logs an error that is part of an answer, as HandleWith logs those
+// that take its place.
+func noteError(r *http.Request, err error) {
+	x := exchangeOf(r)
+	x.err = err
+	if fault.KindOf(err) == fault.Internal {
+		x.log.Error("request failed", "request_id", x.id, "path", r.URL.Path, "error", err)
+	}
 }
 
 func (a *SQL) session(r *http.Request, p sqlParams) (*sql.Session, error) {
@@ -148,7 +167,7 @@ type sqlParams struct{ url, body url.Values }
 func readSQLParams(r *http.Request) (sqlParams, error) {
 	p := sqlParams{}
 	var err error
-	if p.url, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+	if p.url, err = parseForm(r.URL.RawQuery); err != nil {
 		return p, fault.Errorf(fault.Invalid, "read the parameters in the URL: %w", err)
 	}
 	if r.Method == http.MethodPost {
@@ -177,9 +196,30 @@ func readForm(r *http.Request) (url.Values, error) {
 		return nil, WithStatus(http.StatusUnsupportedMediaType,
 			fault.Errorf(fault.Invalid, "the body must be application/x-www-form-urlencoded, not %q", contentType))
 	}
-	form, err := url.ParseQuery(string(body.Bytes()))
+	form, err := parseForm(string(body.Bytes()))
 	if err != nil {
 		return nil, fault.Errorf(fault.Invalid, "read the parameters in the body: %w", err)
+	}
+	return form, nil
+}
+
+// parseForm is url.ParseQuery, but leaves a semicolon be what it is in SQL:
+// curl -d 'sql=SELECT 1;' does not escape it.
+func parseForm(s string) (url.Values, error) {
+	form := url.Values{}
+	for pair := range strings.SplitSeq(s, "&") {
+		if pair == "" {
+			continue
+		}
+		key, value, _ := strings.Cut(pair, "=")
+		key, err := url.QueryUnescape(key)
+		if err != nil {
+			return nil, err
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return nil, err
+		}
+		form.Add(key, value)
 	}
 	return form, nil
 }

@@ -21,7 +21,7 @@ func (e *Engine) insert(ctx context.Context, s *Session, text string, n insert) 
 	conv := converter{zone: s.zone(), now: coarseNow(s.now(), info.Schema)}
 	var b *rowBuilder
 	if n.rows >= 0 {
-		b, err = e.insertValues(ctx, s, text[n.rows:], n, info, conv)
+		b, err = e.insertValues(ctx, s, text, n, info, conv)
 	} else {
 		b, err = e.insertQuery(ctx, s, n, info, conv)
 	}
@@ -47,21 +47,21 @@ func coarseNow(now time.Time, schema *table.Schema) time.Time {
 
 // insertValues reads the rows of VALUES. Where they hold expressions it stops
 // at the first, collects all of them, has them evaluated, and starts again.
-func (e *Engine) insertValues(ctx context.Context, s *Session, rows string, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
+func (e *Engine) insertValues(ctx context.Context, s *Session, text string, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
 	var known []value
 	for {
 		b, err := newRowBuilder(info, n.columns, conv)
 		if err != nil {
 			return nil, err
 		}
-		r := rowReader{parser: newParser(rows), width: len(b.targets), known: known}
+		r := rowReader{parser: newParserAt(text, n.rows), width: len(b.targets), known: known}
 		if err := r.rows(b.set, b.endRow); err != nil {
 			return nil, err
 		}
 		if !r.unknown {
 			return b, nil
 		}
-		all := rowReader{parser: newParser(rows), width: len(b.targets), collect: true}
+		all := rowReader{parser: newParserAt(text, n.rows), width: len(b.targets), collect: true}
 		if err := all.rows(nil, nil); err != nil {
 			return nil, err
 		}
@@ -78,20 +78,29 @@ func (e *Engine) evaluate(ctx context.Context, s *Session, cells []cell, now tim
 		some := cells[:min(len(cells), cellsPerQuery)]
 		cells = cells[len(some):]
 		values, err := e.evaluateSome(ctx, s, some, now)
-		if err != nil && len(some) == 1 {
-			return nil, inRow(err, some[0].row)
-		}
-		if err != nil { // find the one that fails, for its row
-			for i := range some {
-				if _, err := e.evaluateSome(ctx, s, some[i:i+1], now); err != nil {
-					return nil, inRow(err, some[i].row)
-				}
-			}
-			return nil, err
+		if err != nil {
+			return nil, e.blame(ctx, s, some, now, err)
 		}
 		known = append(known, values...)
 	}
 	return known, nil
+}
+
+// blame adds to err, which came from evaluating cells together, the row of the
+// first cell that fails alone.
+func (e *Engine) blame(ctx context.Context, s *Session, cells []cell, now time.Time, err error) error {
+	if len(cells) == 1 {
+		return inRow(err, cells[0].row)
+	}
+	for i := range cells {
+		if fault.Retryable(err) {
+			break
+		}
+		if _, err := e.evaluateSome(ctx, s, cells[i:i+1], now); err != nil {
+			return inRow(err, cells[i].row)
+		}
+	}
+	return err
 }
 
 func (e *Engine) evaluateSome(ctx context.Context, s *Session, cells []cell, now time.Time) ([]value, error) {

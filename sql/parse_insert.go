@@ -90,7 +90,7 @@ func (r *rowReader) rows(set func(i int, v value) error, end func() error) error
 				continue
 			}
 			if i+1 < r.width {
-				r.fail("row %d has %d values, not %d", row, i+1, r.width)
+				r.fail("row %d has too few values, %d of %d", row, i+1, r.width)
 			}
 			break
 		}

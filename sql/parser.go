@@ -15,8 +15,11 @@ type parser struct {
 	err error
 }
 
-func newParser(text string) *parser {
-	p := &parser{lexer: lexer{src: text}}
+func newParser(text string) *parser { return newParserAt(text, 0) }
+
+// newParserAt returns a parser that starts at position pos of text.
+func newParserAt(text string, pos int) *parser {
+	p := &parser{lexer: lexer{src: text, pos: pos}}
 	p.advance()
 	return p
 }

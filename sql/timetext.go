@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"time"
+	_ "time/tzdata" // names of zones must work where the system knows none
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/table"
