@@ -1,193 +1,217 @@
-// Command bench measures Varve from outside: TSBS-shaped rows in over line
-// protocol, queries out over HTTP, beside VictoriaMetrics in the same run,
-// because only ratios taken on one machine at one time mean anything.
-//
-//	make bench                                    # the whole of it
-//	go run ./tests/bench -rows 1000000 -peer=false
-//	go run ./tests/bench -url http://host:8086/write   # load a server that runs
+// Command bench measures Varve on this machine: ingest of TSBS-shaped rows
+// beside VictoriaMetrics, and queries over the same rows beside a table of
+// DuckDB's own. It prints figures and judges nothing; compare only what one run
+// printed, since machines drift.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
-	"time"
+	"strings"
 )
 
-// options are the flags.
+// options are the command's flags.
 type options struct {
-	work        workload
-	connections int
-	url         string
-	binary      string
-	memory      string
-	peer        bool
-	dir         string
-	asks        int
-	restarts    int
+	varve, peer string // binaries
+	rows, hosts int
+	conns       int
+	fullFloat   bool
+	queries     int // runs of each query; 0: none
+	duck        bool
+	rounds      int // of ingest, Varve and peer in turn
+	keep        bool
 }
 
 func main() {
 	var o options
-	flag.IntVar(&o.work.hosts, "hosts", 4000, "hosts")
-	flag.IntVar(&o.work.rows, "rows", 10_000_000, "rows")
-	flag.IntVar(&o.work.batch, "batch", 3000, "lines a request")
-	flag.BoolVar(&o.work.float, "float", false, "full-precision floats instead of integers")
-	flag.Uint64Var(&o.work.seed, "seed", 1, "seed of the values")
-	flag.IntVar(&o.connections, "connections", 2, "connections that write")
-	flag.StringVar(&o.url, "url", "", "write to this address of a running server, and do nothing else")
-	flag.StringVar(&o.binary, "binary", "bin/varve", "the server to measure")
-	flag.StringVar(&o.memory, "memory", "2GiB", "its memory.limit")
-	flag.BoolVar(&o.peer, "peer", true, "measure VictoriaMetrics too")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes; a temporary directory")
-	flag.IntVar(&o.asks, "asks", 30, "askings of each query, warm")
-	flag.IntVar(&o.restarts, "restarts", 5, "restarts, each for one cold asking")
+	flag.StringVar(&o.varve, "varve", "bin/varve", "the `binary` to measure")
+	flag.StringVar(&o.peer, "peer", "", "the victoria-metrics `binary` to measure beside it")
+	flag.IntVar(&o.rows, "rows", 5_760_000, "rows to write")
+	flag.IntVar(&o.hosts, "hosts", 4_000, "hosts, each a series")
+	flag.IntVar(&o.conns, "conns", 2, "connections that write")
+	flag.BoolVar(&o.fullFloat, "float", false, "full-precision values in place of integer-valued ones")
+	flag.IntVar(&o.queries, "queries", 30, "runs of each query")
+	flag.BoolVar(&o.duck, "duck", true, "measure a table of DuckDB's own with the same rows")
+	flag.IntVar(&o.rounds, "rounds", 1, "rounds of ingest")
+	flag.BoolVar(&o.keep, "keep", false, "keep the data directory and print it")
 	flag.Parse()
-	if err := run(o); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options) error {
-	fmt.Println(o.work)
-	bodies := o.work.bodies()
-	if o.url != "" {
-		took, err := load(o.url, bodies, o.connections)
-		fmt.Printf("%.0f rows/s\n", float64(o.work.rows)/took.Seconds())
+func run(ctx context.Context, o options) error {
+	root, err := os.MkdirTemp("", "varve-bench-*")
+	if err != nil {
 		return err
 	}
-	if o.dir == "" {
-		dir, err := os.MkdirTemp("", "varve-bench-")
-		if err != nil {
+	if o.keep {
+		fmt.Println("data in", root)
+	} else {
+		defer os.RemoveAll(root)
+	}
+	const batchRows = 3000
+	bodies := newGenerator(o.hosts, o.fullFloat, 42).batches(o.rows, batchRows)
+	fmt.Printf("%d rows, %d hosts, batches of %d, %d connections, full-precision values: %v\n", o.rows, o.hosts, batchRows, o.conns, o.fullFloat)
+	for round := range o.rounds {
+		last := round == o.rounds-1
+		if err := benchPeer(ctx, o, filepath.Join(root, fmt.Sprint("peer", round)), bodies); err != nil {
 			return err
 		}
-		defer os.RemoveAll(dir)
-		o.dir = dir
-	}
-	if o.peer {
-		if err := measureVictoria(o, bodies); err != nil {
-			return fmt.Errorf("VictoriaMetrics: %w", err)
+		if err := benchVarve(ctx, o, filepath.Join(root, fmt.Sprint("varve", round)), bodies, last); err != nil {
+			return err
 		}
 	}
-	return measureVarve(o, bodies)
+	return nil
 }
 
-func measureVarve(o options, bodies [][]byte) error {
-	addr, err := freeAddr()
-	if err != nil {
-		return err
-	}
-	dir := filepath.Join(o.dir, "varve")
-	p := &process{name: "varve", url: "http://" + addr, dir: dir, path: o.binary, args: []string{
-		"standalone", "start", "--http-addr", addr, "--data-home", dir, "--memory-limit", o.memory, "--log-level", "warn"}}
-	if err := p.start(); err != nil {
-		return err
-	}
-	defer func() { _ = p.cmd.Process.Kill() }() // if it is still there
-	if err := ingest(p, "/write", o.work, bodies, o.connections); err != nil {
-		return err
-	}
-	if err := p.stop(); err != nil { // flushes
-		return err
-	}
-	size, err := diskBytes(filepath.Join(dir, "data"))
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-16s %.2f bytes per row on disk, %d MiB\n", p.name, float64(size)/float64(o.work.rows), size>>20)
-	for _, q := range varveQueries(o.work) {
-		if err := askVarve(p, q, o); err != nil {
-			return err
-		}
-	}
-	if err := p.start(); err != nil {
-		return err
-	}
-	rss, err := p.peakRSS()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-16s peak RSS after a start %d MiB\n", p.name, rss>>20)
-	return p.stop()
-}
-
-// askVarve asks a query cold, once after each of some restarts with the
-// process warmed up by another statement, and then warm.
-func askVarve(p *process, q query, o options) error {
-	warmUp := query{"warm up", func(int) string { return sqlPath("SELECT 1") }}
-	var cold []time.Duration
-	for i := range o.restarts {
-		if err := p.start(); err != nil {
-			return err
-		}
-		if _, err := warmUp.ask(p.url, 0, 5); err != nil {
-			return err
-		}
-		took, err := q.ask(p.url, i, 1)
-		if err != nil {
-			return err
-		}
-		cold = append(cold, took...)
-		if i < o.restarts-1 {
-			if err := p.stop(); err != nil {
-				return err
-			}
-		}
-	}
-	if _, err := q.ask(p.url, 0, o.asks); err != nil {
-		return err
-	}
-	warm, err := q.ask(p.url, 0, o.asks)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("%-16s %-22s warm %s\n%-16s %-22s cold %s\n", p.name, q.name, summary(warm), "", "", summary(cold))
-	return p.stop()
-}
-
-// measureVictoria builds and measures the peer.
-func measureVictoria(o options, bodies [][]byte) error {
-	path, err := filepath.Abs("bin/victoria-metrics")
-	if err != nil {
-		return err
-	}
-	build := exec.Command("go", "build", "-modfile=tools/peers/go.mod", "-o", path,
-		"github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
+func benchPeer(ctx context.Context, o options, dir string, bodies [][]byte) error {
+	if o.peer == "" {
+		return nil
 	}
 	addr, err := freeAddr()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(o.dir, "victoria-metrics")
-	p := &process{name: "victoriametrics", url: "http://" + addr, dir: dir, path: path, args: []string{
-		"-httpListenAddr", addr, "-storageDataPath", dir, "-retentionPeriod", "100y", "-search.disableCache",
-		"-search.latencyOffset", "0s"}}
-	if err := p.start(); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	defer func() { _ = p.cmd.Process.Kill() }() // if it is still there
-	if err := ingest(p, "/write", o.work, bodies, o.connections); err != nil {
+	p, err := startProcess(ctx, "victoria-metrics", "http://"+addr, "/health", dir,
+		o.peer, "-httpListenAddr="+addr, "-storageDataPath="+dir, "-retentionPeriod=100y")
+	if err != nil {
 		return err
 	}
-	for _, q := range victoriaQueries(o.work) {
-		if _, err := q.ask(p.url, 0, o.asks); err != nil { // rows become visible with a delay
-			return err
-		}
-		took, err := q.ask(p.url, 0, o.asks)
+	defer p.stop()
+	result, err := ingest(ctx, p, "/write", bodies, o.rows, o.conns)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("ingest  victoria-metrics  %v\n", result)
+	if o.queries == 0 {
+		return nil
+	}
+	rng, w := rand.New(rand.NewPCG(1, 1)), o.window()
+	if err := readyToQuery(ctx, p.url+"/internal/force_flush"); err != nil {
+		return err
+	}
+	times, err := measure(o.queries, func() error { return askPeer(ctx, http.DefaultClient, p.url, rng, w) })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("query   victoria-metrics  single-groupby-1-1-1   %s\n", summary(times))
+	return nil
+}
+
+func benchVarve(ctx context.Context, o options, dir string, bodies [][]byte, withQueries bool) error {
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	start := func(name string) (*process, error) {
+		return startProcess(ctx, name, "http://"+addr, "/ready", dir, "env", "VARVE_STANDALONE__MEMORY__LIMIT=2GiB",
+			o.varve, "standalone", "start", "--http-addr", addr, "--data-home", dir)
+	}
+	p, err := start("varve")
+	if err != nil {
+		return err
+	}
+	result, err := ingest(ctx, p, "/write", bodies, o.rows, o.conns)
+	if err != nil {
+		p.stop()
+		return err
+	}
+	fmt.Printf("ingest  varve             %v\n", result)
+	withQueries = withQueries && o.queries > 0
+	if withQueries {
+		err = queryVarve(ctx, o, p, "fresh") // much of it still in memtables
+	}
+	p.stop()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("disk    varve             %.2f bytes/row in SSTs\n", float64(diskBytes(dir, ".parquet"))/float64(o.rows))
+	if !withQueries {
+		return nil
+	}
+	if p, err = start("varve-again"); err != nil {
+		return err
+	}
+	err = queryVarve(ctx, o, p, "flushed")
+	fmt.Printf("memory  varve             %d MiB peak RSS after queries\n", p.peakBytes()>>20)
+	p.stop()
+	if err != nil || !o.duck {
+		return err
+	}
+	return queryDuck(ctx, o, filepath.Join(dir, "**", "*.parquet"))
+}
+
+// queryVarve asks each question once cold, then o.queries times.
+func queryVarve(ctx context.Context, o options, p *process, state string) error {
+	rng, w := rand.New(rand.NewPCG(1, 1)), o.window()
+	for _, q := range questions {
+		ask := func() error { return askVarve(ctx, http.DefaultClient, p.url, q.fill(rng, w)) }
+		first, err := measure(1, ask)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		fmt.Printf("%-16s %-22s warm %s\n", p.name, q.name, summary(took))
+		times, err := measure(o.queries, ask)
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+		fmt.Printf("query   varve %-8s    %-22s %s  first %8.2f ms\n", state, q.name, summary(times), float64(first[0].Microseconds())/1000)
 	}
-	if err := p.stop(); err != nil {
+	return nil
+}
+
+func queryDuck(ctx context.Context, o options, sstGlob string) error {
+	db, err := duckTable(ctx, sstGlob)
+	if err != nil {
 		return err
 	}
-	size, err := diskBytes(dir)
-	fmt.Printf("%-16s %.2f bytes per row on disk, %d MiB\n", p.name, float64(size)/float64(o.work.rows), size>>20)
-	return err
+	defer db.Close()
+	rng, w := rand.New(rand.NewPCG(1, 1)), o.window()
+	for _, q := range questions {
+		times, err := measure(o.queries, func() error { return askDuck(ctx, db, q.fill(rng, w)) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+		fmt.Printf("query   duckdb table      %-22s %s\n", q.name, summary(times))
+	}
+	return nil
+}
+
+func (o options) window() window {
+	steps := float64(o.rows) / float64(o.hosts)
+	return window{o.hosts, steps * intervalNanos / 3.6e12}
+}
+
+// freeAddr returns a loopback address that nothing listens on.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return strings.TrimPrefix(l.Addr().String(), "tcp://"), nil
+}
+
+func readyToQuery(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	return readAll(http.DefaultClient, req)
 }

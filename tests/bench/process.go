@@ -1,10 +1,9 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,99 +17,80 @@ import (
 // A process is a server under measurement.
 type process struct {
 	name string
+	cmd  *exec.Cmd
 	url  string
 	dir  string // its data
-	args []string
-	path string
-	cmd  *exec.Cmd
 }
 
-// freeAddr returns an address that nobody listens on.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// startProcess starts a server and waits until readyPath answers 2xx.
+func startProcess(ctx context.Context, name, url, readyPath, dir string, args ...string) (*process, error) {
+	p := &process{name: name, url: url, dir: dir, cmd: exec.CommandContext(ctx, args[0], args[1:]...)}
+	logFile, err := os.Create(filepath.Join(dir, "..", name+".log"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return l.Addr().String(), l.Close()
-}
-
-// start runs the server and returns when it answers at /health.
-func (p *process) start() error {
-	p.cmd = exec.Command(p.path, p.args...)
-	log, err := os.Create(p.dir + ".log")
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the child has its own
-	p.cmd.Stdout, p.cmd.Stderr = log, log
+	defer logFile.Close()
+	p.cmd.Stdout, p.cmd.Stderr = logFile, logFile
 	if err := p.cmd.Start(); err != nil {
-		return err
+		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
-	for range 600 {
-		for _, path := range []string{"/ready", "/health"} { // VictoriaMetrics has only the second
-			if resp, err := http.Get(p.url + path); err == nil {
-				resp.Body.Close()
-				if resp.StatusCode == http.StatusOK {
-					return nil
-				}
-				if path == "/ready" && resp.StatusCode == http.StatusServiceUnavailable {
-					break
-				}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		resp, err := http.Get(url + readyPath)
+		if err != nil {
+			continue
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 == 2 {
+			return p, nil
+		}
+	}
+	p.stop()
+	return nil, fmt.Errorf("%s is not ready after 30 s, see %s", name, logFile.Name())
+}
+
+// stop ends the server as an operator would and waits for it.
+func (p *process) stop() {
+	if p.cmd.Process.Signal(syscall.SIGTERM) == nil {
+		_ = p.cmd.Wait() // the exit code of a measured server says nothing here
+	}
+}
+
+// cpuSeconds returns the user and system time the server has used.
+func (p *process) cpuSeconds() float64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100 // USER_HZ is 100 on Linux
+}
+
+// peakBytes returns the largest resident size so far.
+func (p *process) peakBytes() int64 {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// diskBytes returns the size of all files in dir whose path contains part.
+func diskBytes(dir, part string) (total int64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(path, part) {
+			if info, err := d.Info(); err == nil {
+				total += info.Size()
 			}
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return fmt.Errorf("%s does not start; see %s.log", p.name, p.dir)
-}
-
-// stop ends the server in order.
-func (p *process) stop() error {
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	return p.cmd.Wait()
-}
-
-// cpu returns the processor time that the server has used.
-func (p *process) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	// The second field is the name in parentheses, which may hold blanks.
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(err1, err2) // USER_HZ is 100
-}
-
-// peakRSS returns VmHWM in bytes.
-func (p *process) peakRSS() (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errors.New("no VmHWM in /proc")
-}
-
-// diskBytes returns the size of all files below dir.
-func diskBytes(dir string) (total int64, err error) {
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		total += info.Size()
-		return err
+		return nil // files come and go while a server runs
 	})
-	return total, err
+	return total
 }

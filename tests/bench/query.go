@@ -1,104 +1,137 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	_ "github.com/duckdb/duckdb-go/v2" // the peer that scans the same rows in its own table
 )
 
-// A query is asked many times with other parameters.
-type query struct {
-	name string
-	path func(i int) string // address of the i-th asking
+// A question is one query of the benchmark. Its text holds {host}, {from} and
+// {to}, which each run fills anew so that no answer is remembered; {ts} is the
+// name of the time index.
+type question struct {
+	name  string
+	text  string
+	hours float64 // length of [from, to); 0: all
 }
 
-// sqlPath returns the address that runs a statement on Varve.
-func sqlPath(statement string) string {
-	return "/v1/sql?" + url.Values{"sql": {statement}}.Encode()
+var questions = []question{
+	{"single-groupby-1-1-1", `SELECT date_trunc('minute', {ts}) AS minute, max(usage_user) FROM cpu WHERE hostname = '{host}' AND {ts} >= '{from}' AND {ts} < '{to}' GROUP BY 1 ORDER BY 1`, 1},
+	{"one-host-one-hour", `SELECT * FROM cpu WHERE hostname = '{host}' AND {ts} >= '{from}' AND {ts} < '{to}'`, 1},
+	{"full-scan-sum-1", `SELECT sum(usage_user) FROM cpu`, 0},
+	{"full-scan-sum-10", `SELECT sum(usage_user), sum(usage_system), sum(usage_idle), sum(usage_nice), sum(usage_iowait), sum(usage_irq), sum(usage_softirq), sum(usage_steal), sum(usage_guest), sum(usage_guest_nice) FROM cpu`, 0},
+	{"group-by-host-avg-10", `SELECT hostname, avg(usage_user), avg(usage_system), avg(usage_idle), avg(usage_nice), avg(usage_iowait), avg(usage_irq), avg(usage_softirq), avg(usage_steal), avg(usage_guest), avg(usage_guest_nice) FROM cpu GROUP BY hostname`, 0},
+	{"last-point-per-host", `SELECT hostname, max({ts}), arg_max(usage_user, {ts}) FROM cpu GROUP BY hostname`, 0},
 }
 
-func timeLiteral(nanos int64) string {
-	return time.Unix(0, nanos).UTC().Format("'2006-01-02 15:04:05'")
+// A window is the data that a run has written.
+type window struct {
+	hosts int
+	hours float64
 }
 
-const hour = int64(time.Hour)
-
-// hourOf returns the i-th of some hours inside of the data.
-func hourOf(w workload, i int) (from, to int64) {
-	span := max(w.endNanos()-startNanos-hour, 1)
-	from = startNanos + int64(i)*977*stepNanos%span
-	return from, from + hour
-}
-
-// hostOf returns the i-th of some hosts, far from each other.
-func hostOf(w workload, i int) string { return fmt.Sprintf("host_%d", i*1637%w.hosts) }
-
-// varveQueries are the queries of the benchmark in SQL.
-func varveQueries(w workload) []query {
-	whereHost := func(i int) string {
-		from, to := hourOf(w, i)
-		return fmt.Sprintf("hostname = '%s' AND greptime_timestamp >= %s AND greptime_timestamp < %s",
-			hostOf(w, i), timeLiteral(from), timeLiteral(to))
+func (q question) fill(rng *rand.Rand, w window) string {
+	from := time.Unix(0, startNanos).UTC()
+	if span := w.hours - q.hours; q.hours > 0 && span > 0 {
+		from = from.Add(time.Duration(rng.Float64() * span * float64(time.Hour))).Truncate(time.Second)
 	}
-	same := func(statement string) func(int) string {
-		return func(int) string { return sqlPath(statement) }
-	}
-	return []query{
-		{"single-groupby-1-1-1", func(i int) string {
-			return sqlPath("SELECT date_trunc('minute', greptime_timestamp) AS minute, max(usage_user) FROM cpu WHERE " +
-				whereHost(i) + " GROUP BY minute ORDER BY minute")
-		}},
-		{"one host, one hour", func(i int) string {
-			return sqlPath("SELECT * FROM cpu WHERE " + whereHost(i) + " ORDER BY greptime_timestamp")
-		}},
-		{"full scan", same(fullScan)},
-		{"double-groupby-1", same("SELECT date_trunc('hour', greptime_timestamp) AS hour, hostname, avg(usage_user) FROM cpu GROUP BY hour, hostname")},
-		{"last point per host", same("SELECT hostname, max(greptime_timestamp), arg_max(usage_user, greptime_timestamp) FROM cpu GROUP BY hostname")},
-	}
+	to := from.Add(time.Duration(q.hours * float64(time.Hour)))
+	return strings.NewReplacer(
+		"{host}", fmt.Sprintf("host_%d", rng.IntN(w.hosts)),
+		"{from}", from.Format("2006-01-02 15:04:05"),
+		"{to}", to.Format("2006-01-02 15:04:05"),
+		"{ts}", "greptime_timestamp",
+	).Replace(q.text)
 }
 
-const fullScan = "SELECT count(*), avg(usage_user), max(usage_system), min(usage_idle), sum(usage_nice) FROM cpu"
-
-// victoriaQueries has those that MetricsQL can say.
-func victoriaQueries(w workload) []query {
-	return []query{{"single-groupby-1-1-1", func(i int) string {
-		from, to := hourOf(w, i)
-		return "/api/v1/query_range?" + url.Values{
-			"query": {fmt.Sprintf("max(max_over_time(cpu_usage_user{hostname=%q}[1m])) by (__name__)", hostOf(w, i))},
-			"start": {fmt.Sprint(from / 1e9)}, "end": {fmt.Sprint(to / 1e9)}, "step": {"60"},
-		}.Encode()
-	}}}
-}
-
-// ask returns how long each of count askings took; the first has number from.
-func (q query) ask(base string, from, count int) ([]time.Duration, error) {
-	took := make([]time.Duration, count)
-	for i := range took {
+// measure runs ask n times and returns the sorted times.
+func measure(n int, ask func() error) ([]time.Duration, error) {
+	times := make([]time.Duration, 0, n)
+	for range n {
 		start := time.Now()
-		resp, err := http.Get(base + q.path(from+i))
-		if err != nil {
+		if err := ask(); err != nil {
 			return nil, err
 		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			return nil, err
-		}
-		took[i] = time.Since(start)
-		if resp.StatusCode != http.StatusOK || strings.Contains(string(body), `"error"`) {
-			return nil, fmt.Errorf("%s: %s: %.300s", q.name, resp.Status, body)
-		}
+		times = append(times, time.Since(start))
 	}
-	return took, nil
+	slices.Sort(times)
+	return times, nil
 }
 
-// summary prints the median and the 95th percentile.
-func summary(took []time.Duration) string {
-	slices.Sort(took)
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
-	return fmt.Sprintf("median %9.2f ms  p95 %9.2f ms  (%d)", ms(took[len(took)/2]), ms(took[len(took)*95/100]), len(took))
+func summary(times []time.Duration) string {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return fmt.Sprintf("median %8.2f ms  p95 %8.2f ms", ms(times[len(times)/2]), ms(times[len(times)*95/100]))
+}
+
+// askVarve sends one statement to /v1/sql and reads the whole answer.
+func askVarve(ctx context.Context, client *http.Client, base, statement string) error {
+	form := strings.NewReader(url.Values{"sql": {statement}}.Encode())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/sql", form)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return readAll(client, req)
+}
+
+// askPeer sends the PromQL form of single-groupby-1-1-1.
+func askPeer(ctx context.Context, client *http.Client, base string, rng *rand.Rand, w window) error {
+	start := startNanos/1_000_000_000 + int64(rng.Float64()*max(0, w.hours-1)*3600)
+	q := url.Values{
+		"query": {fmt.Sprintf(`max(max_over_time(cpu_usage_user{hostname="host_%d"}[1m])) by (__name__)`, rng.IntN(w.hosts))},
+		"start": {fmt.Sprint(start)}, "end": {fmt.Sprint(start + 3600)}, "step": {"60"},
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/query_range?"+q.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	return readAll(client, req)
+}
+
+func readAll(client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(resp.Body)
+		return fmt.Errorf("%s answers %d: %s", req.URL, resp.StatusCode, text)
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// duckTable loads the SSTs that Varve wrote into a table of DuckDB's own, so
+// that both hold the same rows.
+func duckTable(ctx context.Context, sstGlob string) (*sql.DB, error) {
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.ExecContext(ctx, fmt.Sprintf(`SET threads=2; CREATE TABLE cpu AS SELECT * EXCLUDE (__sequence, __op_type) FROM read_parquet('%s')`, sstGlob))
+	if err != nil {
+		return nil, fmt.Errorf("load %s into DuckDB: %w", sstGlob, err)
+	}
+	return db, nil
+}
+
+func askDuck(ctx context.Context, db *sql.DB, statement string) error {
+	rows, err := db.QueryContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
 }
