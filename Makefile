@@ -39,7 +39,8 @@ crash: compiler ## kill -9 the real binary under concurrent writers, ROUNDS time
 	$(GO) test ./tests -run '^TestKillUnderWriters$$' -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
 
 bench: build ## measure ingest and queries, beside VictoriaMetrics and DuckDB
-	$(GO) run ./tests/bench
+	$(GO) build -modfile=tools/peers/go.mod -o bin/victoria-metrics github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics
+	$(GO) run ./tests/bench -peer bin/victoria-metrics
 
 lint: ## run the linters
 	$(GO) tool $(TOOLS) golangci-lint run ./...

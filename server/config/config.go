@@ -79,7 +79,7 @@ func Default() Config {
 		WAL: WAL{
 			Sync:         "commit",
 			SyncInterval: Duration(time.Second),
-			MaxBytes:     1 << 30,
+			MaxBytes:     4 << 30,
 		},
 		Storage: Storage{
 			FlushBytes: 64 << 20,
