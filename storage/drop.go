@@ -74,6 +74,7 @@ func (r *region) drop(ctx context.Context) error {
 	r.mu.windows, r.mu.strays, r.mu.sealed, r.mu.bytes = nil, nil, nil, 0
 	r.unpinLocked(r.mu.version)
 	r.mu.Unlock()
+	r.collect()
 	for _, t := range tables {
 		t.Release()
 	}

@@ -104,11 +104,11 @@ type Engine struct {
 	room     roomSignal   // told when memBytes shrinks
 
 	background errgroup.Group
-	deletions  sync.WaitGroup  // of files that nobody needs; Close waits for those that run
 	ctx        context.Context // of background work; ends with Close
 	stop       context.CancelFunc
 	kick       chan struct{} // holds a token while the flusher has something to look at; never closed
 	slots      chan struct{} // a token for each flush that may run
+	relocating atomic.Bool
 
 	mu struct {
 		sync.Mutex
@@ -171,7 +171,6 @@ func (e *Engine) Close() error {
 	e.stop()
 	err := e.background.Wait()
 	flushErr := e.flushAll(context.Background(), "shutdown")
-	e.deletions.Wait()
 	e.metrics.unregister(e.opts.Registerer)
 	return errors.Join(err, flushErr, e.log.Close())
 }

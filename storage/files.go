@@ -4,9 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/storage/manifest"
@@ -29,8 +27,7 @@ type file struct {
 	uses int // versions that hold it; guarded by the region's lock
 }
 
-// installLocked makes v the current version. Files that no version holds any
-// more are deleted in the background.
+// installLocked makes v the current version. The caller collects afterwards.
 func (r *region) installLocked(v *manifest.Version) {
 	known := make(map[string]*file)
 	if r.mu.version != nil {
@@ -65,18 +62,22 @@ func (r *region) unpinLocked(v *pinned) {
 			unused = append(unused, f)
 		}
 	}
-	if len(unused) == 0 {
-		return
+	r.mu.garbage = append(r.mu.garbage, unused...)
+}
+
+// collect deletes the files that no version holds any more. The caller does
+// not hold the region's lock.
+func (r *region) collect() {
+	r.mu.Lock()
+	unused := r.mu.garbage
+	r.mu.garbage = nil
+	r.mu.Unlock()
+	names := make([]string, len(unused))
+	for i, f := range unused {
+		names[i] = f.Name
+		r.e.readers.forget(f.key)
 	}
-	// Not inside background: Close waits for that, and may have begun to.
-	r.e.deletions.Go(func() {
-		names := make([]string, len(unused))
-		for i, f := range unused {
-			names[i] = f.Name
-			r.e.readers.forget(f.key)
-		}
-		r.deleteFiles(names)
-	})
+	r.deleteFiles(names)
 }
 
 // A readerCache keeps the footers of files that were read lately.
@@ -182,10 +183,8 @@ func isDamage(err error) bool {
 
 // quarantine notes that a file is damaged. Each scan that meets the damage
 // counts it, so that its reader can be warned; the log hears of it once.
-func (e *Engine) quarantine(f *file, err error, stats *table.ScanStats, counted *atomic.Bool) {
-	if !counted.Swap(true) {
-		stats.FilesDamaged.Add(1)
-	}
+func (e *Engine) quarantine(f *file, err error, stats *table.ScanStats) {
+	stats.FilesDamaged.Add(1)
 	e.damaged.mu.Lock()
 	defer e.damaged.mu.Unlock()
 	if _, known := e.damaged.files[f.key]; known {
@@ -196,5 +195,5 @@ func (e *Engine) quarantine(f *file, err error, stats *table.ScanStats, counted 
 	}
 	e.damaged.files[f.key] = err.Error()
 	e.metrics.damagedFiles.Inc()
-	e.opts.Logger.Error("storage: a file is damaged; what is undamaged in it is served", "key", f.key, "error", fmt.Sprint(err))
+	e.opts.Logger.Error("storage: a file is damaged; what is undamaged in it is served", "key", f.key, "error", err)
 }

@@ -134,6 +134,7 @@ func (r *region) installFlushed(v *manifest.Version, set *sealedSet) {
 	r.mu.sealed = slices.DeleteFunc(r.mu.sealed, func(s *sealedSet) bool { return s == set })
 	r.mu.backoff, r.mu.retryAt = 0, time.Time{}
 	r.mu.Unlock()
+	r.collect()
 	for _, t := range set.tables {
 		t.Release()
 	}
@@ -245,4 +246,3 @@ func (r *region) deleteFiles(names []string) {
 }
 
 const deleteTimeout = 30 * time.Second
-

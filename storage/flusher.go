@@ -44,7 +44,12 @@ func (e *Engine) runFlusher() error {
 		case <-timer.C:
 		}
 		wait := lookEvery
-		for _, d := range e.due() {
+		loads := e.loads()
+		flush, segment, small := e.relieveLog(loads)
+		if len(small) > 0 && e.relocating.CompareAndSwap(false, true) {
+			running.Go(func() error { return e.relocate(segment, small) })
+		}
+		for _, d := range e.due(loads, flush) {
 			if d.after > 0 {
 				wait = min(wait, d.after)
 				continue
@@ -95,8 +100,8 @@ func (r *region) load(now time.Time) load {
 	return l
 }
 
-// due returns what is to be flushed and why, largest first.
-func (e *Engine) due() []dueFlush {
+// loads returns the regions that have something in memory, largest first.
+func (e *Engine) loads() []load {
 	var loads []load
 	for _, r := range e.openRegions() {
 		if l := r.load(e.opts.Now()); l.bytes > 0 || l.sealed {
@@ -104,7 +109,12 @@ func (e *Engine) due() []dueFlush {
 		}
 	}
 	slices.SortFunc(loads, func(a, b load) int { return cmp.Compare(b.bytes, a.bytes) })
-	logged := e.heldByLog()
+	return loads
+}
+
+// due returns what is to be flushed and why, in the order of loads; logged are
+// the regions that the log wants flushed.
+func (e *Engine) due(loads []load, logged map[table.RegionID]bool) []dueFlush {
 	over := e.memBytes.Load() - e.softLimit()
 	var due []dueFlush
 	for _, l := range loads {
@@ -129,18 +139,44 @@ func (e *Engine) due() []dueFlush {
 	return due
 }
 
-// heldByLog returns the regions that keep the oldest segment of a log that is
-// too large.
-func (e *Engine) heldByLog() map[table.RegionID]bool {
+// relocateShare is the part of the log's limit that may be copied to its head
+// at a time: small cold regions cost less to copy than to flush, but copying
+// many of them again and again would not make the log smaller.
+const relocateShare = 8
+
+// relieveLog chooses what to do about the regions that keep the oldest segment
+// of a log that is too large: those to flush are returned, those to relocate
+// are few and small, or not open.
+func (e *Engine) relieveLog(loads []load) (flush map[table.RegionID]bool, segment uint64, relocate []table.RegionID) {
 	p := e.log.Pressure()
 	if !p.Over() {
-		return nil
+		return nil, 0, nil
 	}
-	held := make(map[table.RegionID]bool, len(p.Regions))
-	for _, b := range p.Regions {
-		held[b.Region] = true
+	inMemory := make(map[table.RegionID]int64, len(loads))
+	for _, l := range loads {
+		inMemory[l.region.id] = l.bytes
 	}
-	return held
+	flush = make(map[table.RegionID]bool)
+	room := p.MaxBytes / relocateShare
+	for _, b := range slices.Backward(p.Regions) { // smallest first
+		bytes, open := inMemory[b.Region]
+		if open && (bytes >= e.opts.FlushBytes/64 || b.Bytes > room) {
+			flush[b.Region] = true
+			continue
+		}
+		room -= b.Bytes
+		relocate = append(relocate, b.Region)
+	}
+	return flush, p.Segment, relocate
+}
+
+// relocate copies records of small regions to the head of the log.
+func (e *Engine) relocate(segment uint64, regions []table.RegionID) error {
+	defer e.relocating.Store(false)
+	if err := e.log.Relocate(e.ctx, segment, regions...); err != nil && !errors.Is(err, context.Canceled) {
+		e.opts.Logger.Error("storage: records could not be relocated in the log", "segment", segment, "error", err)
+	}
+	return nil
 }
 
 var ageSeed = maphash.MakeSeed()

@@ -43,6 +43,7 @@ type region struct {
 		sealed  []*sealedSet    // oldest first
 
 		version *pinned
+		garbage []*file   // that no version holds any more
 		retryAt time.Time // no flush before it but by request
 		backoff time.Duration
 	}

@@ -72,6 +72,7 @@ func (s *snapshot) Close() {
 			v.region.mu.Lock()
 			v.region.unpinLocked(v.files)
 			v.region.mu.Unlock()
+			v.region.collect()
 		}
 	})
 }

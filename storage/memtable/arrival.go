@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 
 	"github.com/varvedb/varve/storage/run"
@@ -149,5 +150,25 @@ func (c *column) share(v *table.Vector, off, n int) {
 		v.Bools = c.other.bools[off : off+n]
 	default:
 		v.Offsets, v.Data = c.other.offsets[off:off+n+1], *c.other.data.Load()
+	}
+}
+
+// Stretches cuts the rows into stretches of about n for Arrival, at the bounds
+// of chunks where n is not less than a chunk.
+func (s *Snapshot) Stretches(n int) iter.Seq2[int, int] {
+	return func(yield func(first, end int) bool) {
+		for first := 0; first < int(s.rows); {
+			end := first + n
+			if n >= chunkRows {
+				if _, off := locate(uint32(end)); end < int(s.rows) {
+					end -= int(off)
+				}
+			}
+			end = min(end, int(s.rows))
+			if !yield(first, end) {
+				return
+			}
+			first = end
+		}
 	}
 }

@@ -39,11 +39,7 @@ const (
 // resolve finds what the request names.
 func (s *Snapshot) resolve(req run.Request) (*query, error) {
 	q := &query{req: req, index: s.index(req.Schema), allTimes: req.Times.Covers(s.times)}
-	for _, p := range req.Predicates {
-		if c := req.Schema.Column(p.Column); c != nil && c.Role == table.Tag {
-			q.tagPredicates = append(q.tagPredicates, p)
-		}
-	}
+	q.addTagPredicates()
 	for _, id := range req.Columns {
 		out, err := s.output(q, id)
 		if err != nil {
@@ -53,6 +49,14 @@ func (s *Snapshot) resolve(req run.Request) (*query, error) {
 		q.byteColumns = q.byteColumns || out.kind == kindField && out.typ.Layout() == table.Bytes
 	}
 	return q, nil
+}
+
+func (q *query) addTagPredicates() {
+	for _, p := range q.req.Predicates {
+		if c := q.req.Schema.Column(p.Column); c != nil && c.Role == table.Tag {
+			q.tagPredicates = append(q.tagPredicates, p)
+		}
+	}
 }
 
 func (s *Snapshot) output(q *query, id table.ColumnID) (output, error) {

@@ -183,3 +183,11 @@ func (s *Snapshot) SplitKeys(schema *table.Schema, rowsPerPart int) [][]byte {
 	}
 	return keys
 }
+
+// Selective reports whether req wants so few series that Source is the way to
+// read them.
+func (s *Snapshot) Selective(req run.Request) bool {
+	q := &query{req: req, index: s.index(req.Schema)}
+	q.addTagPredicates()
+	return len(q.tagPredicates) > 0 && len(q.selectSeries())*chainShare <= len(q.index.order)
+}
