@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -10,7 +11,7 @@ import (
 )
 
 func main() {
-	if err := newRoot().Execute(); err != nil {
+	if err := newRoot().ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "varve:", err)
 		os.Exit(1)
 	}
@@ -23,6 +24,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newStandalone(), newHealthcheck(), newVersion())
+	root.AddCommand(newStandalone(), newInspect(), newHealthcheck(), newVersion())
 	return root
 }
