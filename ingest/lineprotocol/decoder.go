@@ -122,7 +122,7 @@ func NewDecoder(opts Options) *Decoder {
 // Decode decodes a request. Every line of it becomes a row or is counted as
 // dropped; blank lines and comments are neither.
 func (d *Decoder) Decode(req *Request) *Result {
-	d.trim()
+	d.Trim()
 	d.req = req
 	d.passes++
 	d.touched, d.created = d.touched[:0], 0
@@ -209,9 +209,10 @@ func (d *Decoder) reject(line int) {
 	}
 }
 
-// trim forgets everything if that is over the limit. It does so between
-// requests, so that all lines of one agree on what a series is.
-func (d *Decoder) trim() {
+// Trim forgets everything if that is over the limit, and so does Decode. The
+// last Result must not be used after it. It happens between requests, so that
+// all lines of one agree on what a series is.
+func (d *Decoder) Trim() {
 	for _, t := range d.touched {
 		d.buffers -= t.size
 		t.size = t.bytes()
