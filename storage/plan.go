@@ -270,14 +270,14 @@ func (p *planner) passThrough(s *source) {
 		}
 	default:
 		groups := s.reader.RowGroups()
-		for first := 0; first < len(groups); {
-			end, rows := first, int64(0)
-			for end < len(groups) && rows < morselRows {
-				rows += groups[end].Rows
-				end++
+		for next := 0; next < len(groups); {
+			first, rows := next, int64(0)
+			for next < len(groups) && rows < morselRows {
+				rows += groups[next].Rows
+				next++
 			}
+			end := next
 			p.add(rows, func() run.Source { return p.scanFile(s, req, first, end) })
-			first = end
 		}
 	}
 }

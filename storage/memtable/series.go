@@ -44,8 +44,10 @@ func (t *seriesTable) find(key []byte, hash uint64) (id uint32, grown int64) {
 	for i := h & mask; ; i = (i + 1) & mask {
 		s := &t.slots[i]
 		if s.id == 0 {
-			*s = slot{hash: h, id: t.count + 1}
-			return t.count, grown + t.add(key)
+			id = t.count
+			*s = slot{hash: h, id: id + 1}
+			grown += t.add(key)
+			return id, grown
 		}
 		if s.hash == h && bytes.Equal(t.at(s.id-1).key, key) {
 			return s.id - 1, grown
