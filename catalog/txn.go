@@ -96,6 +96,9 @@ func (t *Txn) newSchema(spec *Spec) (*table.Schema, error) {
 	s := &table.Schema{Version: 1, NextID: 1}
 	times := 0
 	for _, c := range spec.Columns {
+		if s.Lookup(c.Name) != nil {
+			return nil, fault.Errorf(fault.ColumnExists, "column %q of table %q is declared twice", c.Name, spec.Name)
+		}
 		if err := t.addColumn(s, spec.Name, c); err != nil {
 			return nil, err
 		}
@@ -130,45 +133,91 @@ func (t *Txn) newSchema(spec *Spec) (*table.Schema, error) {
 func (t *Txn) AddColumns(id table.ID, columns []table.Column) (*table.Info, error) {
 	info, ok := t.TableByID(id)
 	if !ok {
-		return nil, fault.Errorf(fault.TableNotFound, "table %d does not exist any more", id)
+		return nil, gone(id)
 	}
-	next := info.Schema.Clone()
 	for _, c := range columns {
-		if have := next.Lookup(c.Name); have != nil {
-			if have.Role == c.Role && have.Type == c.Type {
-				continue
-			}
+		if have := info.Schema.Lookup(c.Name); have != nil && (have.Role != c.Role || have.Type != c.Type) {
 			return nil, fault.Errorf(fault.ColumnExists, "column %q of table %q exists as %s %s, not %s %s",
 				c.Name, info.Name, have.Role, have.Type.SQL(), c.Role, c.Type.SQL())
 		}
-		if c.Role == table.Timestamp {
-			return nil, fault.Errorf(fault.Plan, "column %q of table %q: a time index cannot be added", c.Name, info.Name)
+	}
+	next, refused := t.widened(info, columns)
+	if len(refused) > 0 {
+		return nil, refused[0].Err
+	}
+	return t.replace(info, next), nil
+}
+
+// A Refusal says why a table cannot have a column.
+type Refusal struct {
+	Column string
+	Err    error
+}
+
+// Widen gives a table those of the columns that it lacks and can have, and
+// says why it cannot have the others. A column that it has is left alone,
+// whatever its type; a writer who needs it converts to that, or fails.
+func (t *Txn) Widen(id table.ID, columns []table.Column) (*table.Info, []Refusal, error) {
+	info, ok := t.TableByID(id)
+	if !ok {
+		return nil, nil, gone(id)
+	}
+	next, refused := t.widened(info, columns)
+	return t.replace(info, next), refused, nil
+}
+
+func gone(id table.ID) error {
+	return fault.Errorf(fault.TableNotFound, "table %d does not exist any more", id)
+}
+
+// widened returns the schema with the columns that it lacks.
+func (t *Txn) widened(info *table.Info, columns []table.Column) (next *table.Schema, refused []Refusal) {
+	next = info.Schema.Clone()
+	have := make(map[string]bool, len(next.Columns)+len(columns))
+	for i := range next.Columns {
+		have[next.Columns[i].Name] = true
+	}
+	for _, c := range columns {
+		if have[c.Name] {
+			continue
 		}
 		if !c.Nullable && c.Default == "" {
 			c.Nullable = true // older rows have no value for it
 		}
-		if err := t.addColumn(next, info.Name, c); err != nil {
-			return nil, err
+		var err error
+		if c.Role == table.Timestamp {
+			err = fault.Errorf(fault.Plan, "column %q of table %q: a time index cannot be added", c.Name, info.Name)
+		} else {
+			err = t.addColumn(next, info.Name, c)
 		}
+		if err != nil {
+			refused = append(refused, Refusal{c.Name, err})
+			continue
+		}
+		have[c.Name] = true
 	}
+	return next, refused
+}
+
+// replace makes next the schema of a table, if it differs.
+func (t *Txn) replace(info *table.Info, next *table.Schema) *table.Info {
 	if len(next.Columns) == len(info.Schema.Columns) {
-		return info, nil
+		return info
 	}
 	next.Version++
 	changed := *info
 	changed.Schema = next
 	t.do(op{PutTable: &changed})
-	return &changed, nil
+	return &changed
 }
 
-// addColumn appends a column under the next id, to s that nobody else has yet.
+// addColumn appends a column, whose name is new, under the next id, to s that
+// nobody else has yet.
 func (t *Txn) addColumn(s *table.Schema, tableName string, c table.Column) error {
 	if err := checkColumnName(c.Name); err != nil {
 		return err
 	}
 	switch {
-	case s.Lookup(c.Name) != nil:
-		return fault.Errorf(fault.ColumnExists, "column %q of table %q is declared twice", c.Name, tableName)
 	case !c.Type.Known() || c.Role > table.Timestamp:
 		return fault.Errorf(fault.Plan, "column %q of table %q has an unknown type or role", c.Name, tableName)
 	case c.Role == table.Timestamp && !c.Type.IsTimestamp():

@@ -33,6 +33,13 @@ type Source interface {
 	Close()
 }
 
+// Distinct is implemented by a Source that can promise that no two of its rows
+// share an identity; a merge then need not look.
+type Distinct interface {
+	// Distinct reports whether the promise is given.
+	Distinct() bool
+}
+
 // A Request says which rows and columns of a source are wanted.
 type Request struct {
 	Schema  *table.Schema    // names and types to answer in
@@ -45,8 +52,9 @@ type Request struct {
 	Predicates       []table.Predicate
 
 	// Alone says that no other source holds rows of the identities in this
-	// one, so that predicates on fields may prune too. Where it is false they
-	// must be ignored: an older or newer version may change the row.
+	// one, and this one no two rows of one identity (unless every row is to be
+	// kept), so that predicates on fields may prune too. Where it is false
+	// they must be ignored: an older or newer version may change the row.
 	Alone bool
 
 	// Identity asks for keys, times, sequences and operations.

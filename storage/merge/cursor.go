@@ -1,0 +1,165 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"sort"
+
+	"github.com/varvedb/varve/storage/run"
+)
+
+// A cursor stands at a row of a source.
+type cursor struct {
+	source   run.Source
+	rank     int  // the larger of two with one sequence is newer
+	distinct bool // the source has no repeats
+
+	batch   *run.Batch
+	row     int
+	stretch int // of row
+	end     int // of the stretch
+}
+
+// load moves to the first row of the source's next batch; false at the end.
+func (c *cursor) load(ctx context.Context) (bool, error) {
+	b, err := c.source.Next(ctx)
+	if err != nil || b == nil {
+		return false, err
+	}
+	c.batch, c.row, c.stretch, c.end = b, 0, 0, b.StretchEnd(0)
+	return true, nil
+}
+
+func (c *cursor) key() []byte      { return c.batch.Keys[c.stretch] }
+func (c *cursor) time() int64      { return c.batch.Times[c.row] }
+func (c *cursor) sequence() uint64 { return c.batch.SequenceOf(c.row) }
+
+// seek moves forward to row, which may be the end of the batch.
+func (c *cursor) seek(row int) {
+	c.row = row
+	if row < c.end || row >= c.batch.Len {
+		return
+	}
+	if c.stretch++; row >= c.batch.StretchEnd(c.stretch) {
+		c.stretch = c.batch.Stretch(row)
+	}
+	c.end = c.batch.StretchEnd(c.stretch)
+}
+
+// less orders cursors by key, time, and then newest first.
+func (c *cursor) less(o *cursor) bool {
+	if k := bytes.Compare(c.key(), o.key()); k != 0 {
+		return k < 0
+	}
+	if c.time() != o.time() {
+		return c.time() < o.time()
+	}
+	if a, b := c.sequence(), o.sequence(); a != b {
+		return a > b
+	}
+	return c.rank > o.rank
+}
+
+// before returns the first row of c's batch, from c.row on, whose identity is
+// not smaller than the one at which o stands.
+func (c *cursor) before(o *cursor) int {
+	key, b := o.key(), c.batch
+	s := gallop(c.stretch, len(b.Keys), func(i int) bool { return bytes.Compare(b.Keys[i], key) < 0 })
+	if s == len(b.Keys) {
+		return b.Len
+	}
+	from := max(c.row, int(b.Starts[s]))
+	if !bytes.Equal(b.Keys[s], key) {
+		return from
+	}
+	t := o.time()
+	return gallop(from, b.StretchEnd(s), func(i int) bool { return b.Times[i] < t })
+}
+
+// gallop returns the first number in [from, to) for which below, true up to
+// some point, is false, in steps that double.
+func gallop(from, to int, below func(int) bool) int {
+	for step := 1; from < to && below(from); step *= 2 {
+		if next := from + step; next >= to || !below(next) {
+			from++
+			to = min(to, next)
+			return from + sort.Search(to-from, func(i int) bool { return !below(from + i) })
+		}
+		from += step
+	}
+	return from
+}
+
+// unrepeated returns where the rows from c.row to end stop being the only
+// versions of their identities in this batch. If whole, a row of which an
+// older version may come with the next batch is not one of them either.
+func (c *cursor) unrepeated(end int, whole bool) int {
+	if c.distinct {
+		return end
+	}
+	b := c.batch
+	row, stop := c.row, c.end
+	for s := c.stretch; ; {
+		times := b.Times[row:min(stop, end)]
+		for i := 1; i < len(times); i++ {
+			if times[i] == times[i-1] {
+				return min(end, row+i-1)
+			}
+		}
+		if stop >= end {
+			break
+		}
+		s++
+		row, stop = stop, b.StretchEnd(s)
+	}
+	if whole && end == b.Len {
+		return end - 1
+	}
+	return end
+}
+
+// A cursorHeap is a binary heap of cursors, smallest first.
+type cursorHeap []*cursor
+
+func (h *cursorHeap) push(c *cursor) {
+	a := append(*h, c)
+	i := len(a) - 1
+	for i > 0 {
+		p := (i - 1) / 2
+		if !c.less(a[p]) {
+			break
+		}
+		a[i] = a[p]
+		i = p
+	}
+	a[i] = c
+	*h = a
+}
+
+func (h *cursorHeap) pop() *cursor {
+	a := *h
+	top, last := a[0], a[len(a)-1]
+	a[len(a)-1] = nil
+	a = a[:len(a)-1]
+	*h = a
+	if len(a) == 0 {
+		return top
+	}
+	i := 0
+	for {
+		k := 2*i + 1
+		if k >= len(a) {
+			break
+		}
+		if k+1 < len(a) && a[k+1].less(a[k]) {
+			k++
+		}
+		if !a[k].less(last) {
+			break
+		}
+		a[i] = a[k]
+		i = k
+	}
+	a[i] = last
+	return top
+}
