@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -22,8 +21,6 @@ const (
 	// trustedLength is the Content-Length up to which memory is taken before
 	// the bytes have come; over it a client must send to make us allocate.
 	trustedLength = 4 << 20
-	// pooledBuffer is the largest buffer that is kept for the next request.
-	pooledBuffer = 8 << 20
 	// budgetWait is how long a body waits for memory before it gets a 503.
 	budgetWait = 5 * time.Second
 )
@@ -45,12 +42,9 @@ func (b *Body) Close() {
 	}
 	b.budget.release(b.held)
 	b.held, b.budget = 0, nil
-	if cap(b.buf) <= pooledBuffer {
-		bodyPool.Put(b)
-	}
+	putBuffer(b.buf)
+	b.buf = nil
 }
-
-var bodyPool = sync.Pool{New: func() any { return new(Body) }}
 
 // ReadBody reads a request's body and decompresses it by its
 // Content-Encoding. A body of more than limit bytes (0: the server's limit)
@@ -67,8 +61,7 @@ func ReadBody(r *http.Request, limit int64) (*Body, error) {
 	if r.Body == nil {
 		raw.r = http.NoBody
 	}
-	b := bodyPool.Get().(*Body)
-	b.buf, b.budget = b.buf[:0], budget
+	b := &Body{budget: budget}
 	in := bodyReader{body: b, raw: raw, limit: limit, length: r.ContentLength}
 	ctx, cancel := context.WithTimeout(r.Context(), budgetWait)
 	defer cancel()
@@ -144,18 +137,17 @@ func (in *bodyReader) fill(ctx context.Context, src io.Reader, expect int64) err
 // grow makes room for size bytes in all, and accounts for them.
 func (in *bodyReader) grow(ctx context.Context, size int64) error {
 	b := in.body
-	size = max(size, int64(cap(b.buf)))
-	if more := size - b.held; more > 0 {
-		if err := b.budget.acquire(ctx, more); err != nil {
-			return err
-		}
-		b.held += more
+	if size <= int64(cap(b.buf)) {
+		return nil
 	}
-	if size > int64(cap(b.buf)) {
-		bigger := make([]byte, len(b.buf), size)
-		copy(bigger, b.buf)
-		b.buf = bigger
+	size = bufferSize(size)
+	if err := b.budget.acquire(ctx, size-b.held); err != nil {
+		return err
 	}
+	b.held = size
+	bigger := append(getBuffer(size), b.buf...)
+	putBuffer(b.buf)
+	b.buf = bigger
 	return nil
 }
 

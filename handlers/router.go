@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -79,7 +80,7 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (rt *Router) newMux() *chi.Mux {
 	mux := chi.NewRouter()
-	mux.Use(rt.observe, compress(), rt.recoverPanics)
+	mux.Use(rt.observe, compress(), rt.recoverPanics, middleware.GetHead)
 	mux.NotFound(Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		return fault.Errorf(fault.NotFound, "no such address: %s", r.URL.Path)
 	}))
