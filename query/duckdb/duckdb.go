@@ -126,6 +126,17 @@ func (c *Conn) Prepare(sql string) (*Stmt, error) {
 	return s, nil
 }
 
+// Columns returns the names and types of the statement's result.
+func (s *Stmt) Columns() []Column {
+	columns := make([]Column, int(C.duckdb_prepared_statement_column_count(s.s)))
+	for i := range columns {
+		t := C.duckdb_prepared_statement_column_logical_type(s.s, C.idx_t(i))
+		columns[i] = Column{takeString((*C.char)(unsafe.Pointer(C.duckdb_prepared_statement_column_name(s.s, C.idx_t(i))))), readType(t)}
+		C.duckdb_destroy_logical_type(&t)
+	}
+	return columns
+}
+
 // Close frees the statement; its results must be closed before.
 func (s *Stmt) Close() { C.duckdb_destroy_prepare(&s.s) }
 
@@ -151,12 +162,7 @@ func (s *Stmt) Run() (*Result, error) {
 		defer r.Close()
 		return nil, newError(C.GoString(C.duckdb_result_error(r.r)))
 	}
-	n := int(C.duckdb_column_count(r.r))
-	for i := range n {
-		t := C.duckdb_column_logical_type(r.r, C.idx_t(i))
-		r.Columns = append(r.Columns, Column{C.GoString(C.duckdb_column_name(r.r, C.idx_t(i))), readType(t)})
-		C.duckdb_destroy_logical_type(&t)
-	}
+	r.Columns = s.Columns()
 	return r, nil
 }
 

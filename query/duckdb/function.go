@@ -16,7 +16,7 @@ import (
 type Source interface {
 	// Columns returns the names and types that the function answers with.
 	Columns() []SourceColumn
-	// Rows estimates the number of rows.
+	// Rows estimates the number of rows; negative: it is not known.
 	Rows() int64
 	// Scan begins a scan of the given columns, in this order; -1 is a column
 	// of which only the number of rows matters. It returns the number of
@@ -44,6 +44,8 @@ type Worker interface {
 	// from a multiple of 64; no batch means the end. The batch stays as it is
 	// until the next call.
 	Next() (b *table.Batch, from, to int, err error)
+	// Copied is called when the rows of the last Next have been copied.
+	Copied()
 }
 
 // Register makes a table function of one BIGINT, which find turns into its
@@ -116,7 +118,9 @@ func varveBind(info C.duckdb_bind_info) {
 		C.duckdb_destroy_logical_type(&t)
 		C.free(unsafe.Pointer(name))
 	}
-	C.duckdb_bind_set_cardinality(info, C.idx_t(max(src.Rows(), 0)), false)
+	if rows := src.Rows(); rows >= 0 {
+		C.duckdb_bind_set_cardinality(info, C.idx_t(rows), false)
+	}
 	C.varve_set_bind_data(info, C.uintptr_t(cgo.NewHandle(src)))
 }
 
@@ -170,5 +174,6 @@ func varveFill(info C.duckdb_function_info, out C.duckdb_data_chunk) {
 		C.duckdb_data_chunk_set_size(out, 0)
 	default:
 		w.fill.fill(out, b, from, to)
+		w.Copied()
 	}
 }
