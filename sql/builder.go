@@ -2,90 +2,10 @@ package sql
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/table"
 )
-
-// A columnBuilder collects the values of one column.
-type columnBuilder struct {
-	*table.Column
-	table.Vector
-	nulls   int
-	missing *value // for a row that does not give the column; nil: the column is left out
-}
-
-func (c *columnBuilder) appendNull() {
-	if c.nulls == 0 {
-		c.Valid = allValid(c.Len)
-	}
-	c.nulls++
-	c.grow()
-	c.Valid.Clear(c.Len)
-	switch c.Column.Type.Layout() {
-	case table.Ints:
-		c.Ints = append(c.Ints, 0)
-	case table.Floats:
-		c.Floats = append(c.Floats, 0)
-	case table.Bools:
-		c.Bools = append(c.Bools, false)
-	case table.Bytes:
-		c.Offsets = append(c.Offsets, uint32(len(c.Data)))
-	}
-	c.Len++
-}
-
-// grow makes room for one more bit in a non-nil Valid.
-func (c *columnBuilder) grow() {
-	if c.Len>>6 == len(c.Valid) {
-		c.Valid = append(c.Valid, 0)
-	}
-}
-
-func allValid(n int) table.Bitmap {
-	b := table.NewBitmap(n)
-	for i := range n {
-		b.Set(i)
-	}
-	return b
-}
-
-// append adds v, which is neither null nor DEFAULT.
-func (c *columnBuilder) append(v value, conv *converter) (err error) {
-	typ := c.Column.Type
-	switch typ.Layout() {
-	case table.Ints:
-		var n int64
-		n, err = conv.ints(v, typ)
-		c.Ints = append(c.Ints, n)
-	case table.Floats:
-		var f float64
-		f, err = conv.float(v, typ)
-		c.Floats = append(c.Floats, f)
-	case table.Bools:
-		var b bool
-		b, err = conv.boolean(v)
-		c.Bools = append(c.Bools, b)
-	case table.Bytes:
-		var s string
-		s, err = conv.bytes(v, typ)
-		if len(c.Data)+len(s) > math.MaxUint32 {
-			return fault.Errorf(fault.TooLarge, "column %q: the values of one INSERT are over 4 GiB", c.Name)
-		}
-		c.Data = append(c.Data, s...)
-		c.Offsets = append(c.Offsets, uint32(len(c.Data)))
-	}
-	if err != nil {
-		return fault.Errorf(fault.Invalid, "%s", explain(v, c.Name, typ, err))
-	}
-	if c.nulls > 0 {
-		c.grow()
-		c.Valid.Set(c.Len)
-	}
-	c.Len++
-	return nil
-}
 
 // A rowBuilder collects the rows of one INSERT, column by column.
 type rowBuilder struct {
@@ -94,11 +14,12 @@ type rowBuilder struct {
 	columns []*columnBuilder // of the schema, in its order
 	targets []*columnBuilder // of the statement, in its order
 	rows    int
+	limit   int // bytes that the rows may take
 }
 
 // newRowBuilder returns a builder for rows that give the named columns.
-func newRowBuilder(info *table.Info, names []name, conv converter) (*rowBuilder, error) {
-	b := &rowBuilder{info: info, conv: conv}
+func (e *Engine) newRowBuilder(info *table.Info, names []name, conv converter) (*rowBuilder, error) {
+	b := &rowBuilder{info: info, conv: conv, limit: e.opts.InsertBytes}
 	for i := range info.Schema.Columns {
 		c := &info.Schema.Columns[i]
 		cb := &columnBuilder{Column: c, Vector: table.Vector{Type: c.Type}}
@@ -205,28 +126,48 @@ func (b *rowBuilder) set(i int, v value) error {
 		return c.append(v, &b.conv)
 	}
 	if !c.Nullable {
-		return fault.Errorf(fault.Invalid, "column %q is NOT NULL and has no default: a value is needed", c.Name)
+		return c.needsValue()
 	}
 	c.appendNull()
 	return nil
 }
 
-// endRow fills in the columns that the row did not give.
-func (b *rowBuilder) endRow() error {
+// endRow ends a row: columns that it did not give are filled in.
+func (b *rowBuilder) endRow() error { return b.endRows(1) }
+
+// endRows ends n rows.
+func (b *rowBuilder) endRows(n int) error {
 	for _, c := range b.columns {
 		switch {
-		case c.Len > b.rows:
-		case c.missing != nil && c.missing.kind != nullKind:
-			if err := c.append(*c.missing, &b.conv); err != nil {
+		case c.Len >= b.rows+n:
+			continue
+		case c.missing == nil && c.Nullable: // left out: all null
+			continue
+		case c.missing == nil:
+			return c.needsValue()
+		}
+		for c.Len < b.rows+n {
+			if c.missing.kind == nullKind {
+				c.appendNull()
+			} else if err := c.append(*c.missing, &b.conv); err != nil {
 				return err
 			}
-		case !c.Nullable:
-			return fault.Errorf(fault.Invalid, "column %q is NOT NULL and has no default: a value is needed", c.Name)
-		case c.missing != nil:
-			c.appendNull()
 		}
 	}
-	b.rows++
+	b.rows += n
+	if n > 1 || b.rows%checkRows == 0 {
+		return b.checkSize()
+	}
+	return nil
+}
+
+// checkRows is after how many rows of VALUES their size is looked at.
+const checkRows = 512
+
+func (b *rowBuilder) checkSize() error {
+	if b.bytes() > b.limit {
+		return fault.Errorf(fault.TooLarge, "the rows of one INSERT may take %d bytes of memory; insert them in parts", b.limit)
+	}
 	return nil
 }
 

@@ -15,6 +15,10 @@ import (
 
 // An Ingester writes the rows of one table to its regions.
 type Ingester interface {
+	// Admit waits until n more bytes of writes may be worked on.
+	Admit(ctx context.Context, n int64) (release func(), err error)
+
+	// Rows writes all rows, or returns an error.
 	Rows(ctx context.Context, info *table.Info, rows *table.Rows) error
 }
 
@@ -26,7 +30,7 @@ type Options struct {
 	Ingest      Ingester
 	Reader      table.Reader
 	Maintainer  table.Maintainer
-	InsertBytes int          // memory that the rows of one INSERT … SELECT may take; 256 MiB
+	InsertBytes int          // memory that the rows of one INSERT may take; 256 MiB
 	Version     string       // what version() answers; "dev"
 	Logger      *slog.Logger // slog.Default()
 }

@@ -9,8 +9,12 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// cellsPerQuery bounds how many expressions of VALUES one query evaluates.
-const cellsPerQuery = 256
+// One query evaluates at most so many cells, and bytes of them if more than
+// one.
+const (
+	cellsPerQuery     = 256
+	cellBytesPerQuery = 256 << 10
+)
 
 // insert runs an INSERT. Its rows are all written or none.
 func (e *Engine) insert(ctx context.Context, s *Session, text string, n insert) (affected int64, err error) {
@@ -28,6 +32,11 @@ func (e *Engine) insert(ctx context.Context, s *Session, text string, n insert) 
 	if err != nil || b.rows == 0 {
 		return 0, err
 	}
+	release, err := e.opts.Ingest.Admit(ctx, int64(b.bytes()))
+	if err != nil {
+		return 0, err
+	}
+	defer release()
 	if err := e.opts.Ingest.Rows(ctx, info, b.finish()); err != nil {
 		return 0, err
 	}
@@ -50,7 +59,7 @@ func coarseNow(now time.Time, schema *table.Schema) time.Time {
 func (e *Engine) insertValues(ctx context.Context, s *Session, text string, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
 	var known []value
 	for {
-		b, err := newRowBuilder(info, n.columns, conv)
+		b, err := e.newRowBuilder(info, n.columns, conv)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +84,13 @@ func (e *Engine) insertValues(ctx context.Context, s *Session, text string, n in
 func (e *Engine) evaluate(ctx context.Context, s *Session, cells []cell, now time.Time) ([]value, error) {
 	known := make([]value, 0, len(cells))
 	for len(cells) > 0 {
-		some := cells[:min(len(cells), cellsPerQuery)]
-		cells = cells[len(some):]
+		n, size := 1, len(cells[0].text)
+		for n < min(len(cells), cellsPerQuery) && size < cellBytesPerQuery {
+			size += len(cells[n].text)
+			n++
+		}
+		some := cells[:n]
+		cells = cells[n:]
 		values, err := e.evaluateSome(ctx, s, some, now)
 		if err != nil {
 			return nil, e.blame(ctx, s, some, now, err)
@@ -138,7 +152,7 @@ func (e *Engine) evaluateSome(ctx context.Context, s *Session, cells []cell, now
 
 // insertQuery reads the rows of a query.
 func (e *Engine) insertQuery(ctx context.Context, s *Session, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
-	b, err := newRowBuilder(info, n.columns, conv)
+	b, err := e.newRowBuilder(info, n.columns, conv)
 	if err != nil {
 		return nil, err
 	}
@@ -163,26 +177,25 @@ func (e *Engine) insertQuery(ctx context.Context, s *Session, n insert, info *ta
 		if err := b.appendChunk(columns, chunk); err != nil {
 			return nil, err
 		}
-		if size := b.bytes(); size > e.opts.InsertBytes {
-			return nil, fault.Errorf(fault.TooLarge, "the rows of one INSERT may take %d bytes of memory; insert them in parts", e.opts.InsertBytes)
-		}
 	}
 }
 
+// appendChunk adds the rows of a chunk, column by column.
 func (b *rowBuilder) appendChunk(columns []Column, chunk Chunk) error {
-	sources := make([]chunkColumn, len(columns))
+	n := chunk.Len()
 	for i, c := range columns {
-		sources[i] = newChunkColumn(c, chunk, i)
-	}
-	for row := range chunk.Len() {
-		for i := range sources {
-			if err := b.set(i, sources[i].value(row)); err != nil {
-				return inRow(err, b.rows+1)
+		source, target := newChunkColumn(c, chunk, i), b.targets[i]
+		if source.vector != nil && source.typ == target.Column.Type {
+			if err := target.appendVector(source.vector, n); err != nil {
+				return err
+			}
+			continue
+		}
+		for row := range n {
+			if err := b.set(i, source.value(row)); err != nil {
+				return inRow(err, b.rows+row+1)
 			}
 		}
-		if err := b.endRow(); err != nil {
-			return inRow(err, b.rows+1)
-		}
 	}
-	return nil
+	return b.endRows(n)
 }

@@ -11,6 +11,10 @@ import (
 // catalog.database.table.
 const defaultCatalog = "greptime"
 
+// maxStatements bounds the statements of a script, each of which takes memory
+// before the first one runs.
+const maxStatements = 100_000
+
 // A Script is a text taken apart into statements.
 type Script []Statement
 
@@ -61,6 +65,9 @@ func split(text string) ([]string, error) {
 		if t.kind == endToken || t.kind == opToken && text[t.start] == ';' {
 			if start >= 0 {
 				texts = append(texts, text[start:end])
+			}
+			if len(texts) > maxStatements {
+				return nil, fault.Errorf(fault.TooLarge, "one request may have %d statements", maxStatements)
 			}
 			if start = -1; t.kind == endToken {
 				return texts, nil
@@ -188,7 +195,7 @@ func (p *parser) drop() node {
 	switch {
 	case p.accept("TABLE"):
 		d := dropTable{ifExists: p.accept("IF", "EXISTS")}
-		for ok := true; ok; ok = p.acceptOp(',') {
+		for ok := true; ok; ok = p.more(len(d.names)) {
 			d.names = append(d.names, p.tableName())
 		}
 		p.expectEnd()

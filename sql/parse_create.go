@@ -46,7 +46,7 @@ func (p *parser) createTable() node {
 	}
 	b := tableBuilder{parser: p, byName: map[string]int{}}
 	p.expectOp('(')
-	for ok := true; ok && p.err == nil; ok = p.acceptOp(',') {
+	for ok := true; ok && p.err == nil; ok = p.more(len(b.columns)) {
 		b.element()
 	}
 	p.expectOp(')')
@@ -89,7 +89,7 @@ func (p *parser) withOptions() []option {
 	p.expectOp('(')
 	for !p.isOp(')') && p.err == nil {
 		options = append(options, p.option())
-		if !p.acceptOp(',') {
+		if !p.more(len(options)) {
 			break
 		}
 	}
@@ -159,7 +159,7 @@ func (b *tableBuilder) keyClause() {
 	b.expectOp('(')
 	for !b.isOp(')') && b.err == nil {
 		b.key = append(b.key, b.name("a column").text)
-		if !b.acceptOp(',') {
+		if !b.more(len(b.key)) {
 			break
 		}
 	}

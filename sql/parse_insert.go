@@ -44,12 +44,15 @@ func (p *parser) insert() node {
 // columnList reads the rest of (a, b, …).
 func (p *parser) columnList() []name {
 	list := []name{}
-	for ok := true; ok && p.err == nil; ok = p.acceptOp(',') {
+	for ok := true; ok && p.err == nil; ok = p.more(len(list)) {
 		list = append(list, p.name("a column"))
 	}
 	p.expectOp(')')
 	return list
 }
+
+// maxCells bounds the cells of one INSERT.
+const maxCells = 65_536
 
 // A cell is a value of VALUES that needs a query to be known.
 type cell struct {
@@ -140,6 +143,10 @@ func (r *rowReader) cell(row, column int) value {
 		return value{}
 	}
 	n := len(r.cells)
+	if n == maxCells {
+		r.stop(fault.Errorf(fault.TooLarge, "the rows of one INSERT may have %d expressions that are not plain values", maxCells))
+		return value{}
+	}
 	r.cells = append(r.cells, cell{row, column, text})
 	switch {
 	case r.collect:

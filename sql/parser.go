@@ -100,6 +100,18 @@ func (p *parser) acceptOp(c byte) bool {
 	return true
 }
 
+// maxList bounds the members of every list but VALUES. The limits that users
+// meet are smaller; this one keeps hostile texts from taking memory.
+const maxList = 16_384
+
+// more moves over a comma behind n members of a list, if one is next.
+func (p *parser) more(n int) bool {
+	if n >= maxList && p.isOp(',') {
+		p.stop(fault.Errorf(fault.TooLarge, "a list may have %d members", maxList))
+	}
+	return p.acceptOp(',')
+}
+
 func (p *parser) expect(keyword string) {
 	if !p.accept(keyword) {
 		p.fail("expected %s", keyword)

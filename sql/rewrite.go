@@ -10,10 +10,17 @@ import (
 // mysqlVersion is the MySQL whose behaviour clients may count on.
 const mysqlVersion = "8.4.2"
 
+// maxQueryBytes bounds the text of a query, because parse trees take many times
+// that and are in no memory limit. Rows of VALUES in an INSERT are no query.
+const maxQueryBytes = 4 << 20
+
 // rewrite returns a query as DuckDB's parser takes it: `names` in double
 // quotes, DIV as //, and @@variables, version(), database() and their like as
 // the constants that they are.
 func rewrite(text string, s *Session, version string) (string, error) {
+	if len(text) > maxQueryBytes {
+		return "", fault.Errorf(fault.TooLarge, "the text of a query may have %d bytes, not %d", maxQueryBytes, len(text))
+	}
 	tokens, err := tokenize(text)
 	if err != nil {
 		return "", err

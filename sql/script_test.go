@@ -90,6 +90,8 @@ func (h *harness) print(r Records) {
 	}
 }
 
+func (h *harness) Admit(context.Context, int64) (func(), error) { return func() {}, nil }
+
 // Rows prints the rows as the engine would get them: key, time, fields.
 func (h *harness) Rows(_ context.Context, info *table.Info, rows *table.Rows) error {
 	for row := range rows.Len() {
