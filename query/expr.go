@@ -102,6 +102,10 @@ func (r *rewriter) columnRef(n node, sc *scope) node {
 		r.changes++
 		return named(r.freeTime(t, path[0]), n)
 	}
+	if len(path) == 1 && denied(strings.ToLower(path[0])) && sc.find(path) == nil {
+		r.fail(fault.Plan, "column %s does not exist", path[0]) // DuckDB would call the function
+		return n
+	}
 	if len(path) == 3 && sc.qualified(path) {
 		n["column_names"] = []any{path[1], path[2]}
 	}
@@ -153,7 +157,7 @@ func (r *rewriter) cast(n node, sc *scope) node {
 // call checks that a function may be called and rewrites those on times.
 func (r *rewriter) call(n node, sc *scope) node {
 	name := strings.ToLower(text(n, "function_name"))
-	if schema := text(n, "schema"); deniedFunctions[name] || !functionSchemas[strings.ToLower(schema)] {
+	if schema := text(n, "schema"); denied(name) || !functionSchemas[strings.ToLower(schema)] {
 		r.fail(fault.Plan, "function %s does not exist", name)
 		return nil
 	}
