@@ -112,7 +112,10 @@ func (c *Conn) Exec(sql string) error {
 }
 
 // A Stmt is a prepared statement of one connection.
-type Stmt struct{ s C.duckdb_prepared_statement }
+type Stmt struct {
+	s       C.duckdb_prepared_statement
+	columns []Column
+}
 
 // Prepare parses and binds one statement.
 func (c *Conn) Prepare(sql string) (*Stmt, error) {
@@ -128,12 +131,16 @@ func (c *Conn) Prepare(sql string) (*Stmt, error) {
 
 // Columns returns the names and types of the statement's result.
 func (s *Stmt) Columns() []Column {
+	if s.columns != nil {
+		return s.columns
+	}
 	columns := make([]Column, int(C.duckdb_prepared_statement_column_count(s.s)))
 	for i := range columns {
 		t := C.duckdb_prepared_statement_column_logical_type(s.s, C.idx_t(i))
 		columns[i] = Column{takeString((*C.char)(unsafe.Pointer(C.duckdb_prepared_statement_column_name(s.s, C.idx_t(i))))), readType(t)}
 		C.duckdb_destroy_logical_type(&t)
 	}
+	s.columns = columns
 	return columns
 }
 
