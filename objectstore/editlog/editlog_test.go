@@ -1,0 +1,547 @@
+package editlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/varvedb/varve/objectstore"
+	"github.com/varvedb/varve/objectstore/objectstoretest"
+)
+
+var quiet = Options{Logger: slog.New(slog.DiscardHandler)}
+
+// A user keeps a list of words in a log, as a manifest keeps files.
+type user struct {
+	log   *Log
+	words []string
+}
+
+func open(ctx context.Context, b objectstore.Bucket, opts Options) (*user, error) {
+	log, state, err := Open(ctx, b, "log/", opts)
+	if err != nil {
+		return nil, err
+	}
+	u := &user{log: log, words: strings.Fields(string(state.Checkpoint))}
+	for _, e := range state.Edits {
+		u.words = append(u.words, string(e))
+	}
+	return u, nil
+}
+
+func (u *user) add(ctx context.Context, word string) error {
+	err := u.log.Append(ctx, []byte(word))
+	if err == nil {
+		u.words = append(u.words, word)
+	}
+	return err
+}
+
+func (u *user) checkpoint(ctx context.Context) error {
+	return u.log.Checkpoint(ctx, []byte(strings.Join(u.words, " ")))
+}
+
+func mustOpen(t *testing.T, b objectstore.Bucket) *user {
+	t.Helper()
+	u, err := open(t.Context(), b, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (u *user) mustAdd(t *testing.T, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err := u.add(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (u *user) mustCheckpoint(t *testing.T) {
+	t.Helper()
+	if err := u.checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantWords(t *testing.T, b objectstore.Bucket, want string) {
+	t.Helper()
+	if got := strings.Join(mustOpen(t, b).words, " "); got != want {
+		t.Fatalf("the log holds %q, want %q", got, want)
+	}
+}
+
+func keys(t *testing.T, b objectstore.Bucket) string {
+	t.Helper()
+	list, err := b.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, o := range list {
+		s = append(s, strings.TrimLeft(strings.TrimPrefix(o.Key, "log/"), "0"))
+	}
+	return strings.Join(s, " ")
+}
+
+func TestLog(t *testing.T) {
+	b := objectstore.MemBucket()
+	u := mustOpen(t, b)
+	if v, n := u.log.Version(), u.log.SinceCheckpoint(); v != 0 || n != 0 {
+		t.Fatal(v, n)
+	}
+	u.mustAdd(t, "a", "b")
+	wantWords(t, b, "a b")
+	u = mustOpen(t, b)
+	u.mustAdd(t, "c")
+	if v, n := u.log.Version(), u.log.SinceCheckpoint(); v != 3 || n != 3 {
+		t.Fatal(v, n)
+	}
+	u.mustCheckpoint(t)
+	if v, n := u.log.Version(), u.log.SinceCheckpoint(); v != 4 || n != 0 {
+		t.Fatal(v, n)
+	}
+	wantWords(t, b, "a b c")
+	u.mustAdd(t, "d")
+	u.mustCheckpoint(t)
+	u.mustAdd(t, "e")
+	wantWords(t, b, "a b c d e")
+	if got := keys(t, b); got != "6 7 current" {
+		t.Fatal("objects:", got)
+	}
+}
+
+func TestOpenLists(t *testing.T) {
+	f := func(edits, checkpoints int, damage func(objectstore.Bucket), want bool) {
+		t.Helper()
+		b := objectstore.MemBucket()
+		u := mustOpen(t, b)
+		for range checkpoints {
+			u.mustAdd(t, "a")
+			u.mustCheckpoint(t)
+		}
+		for range edits {
+			u.mustAdd(t, "b")
+		}
+		if damage != nil {
+			damage(b)
+		}
+		listed := false
+		faults := objectstoretest.NewFaults(func(op objectstoretest.Op) objectstoretest.Action {
+			listed = listed || op.Name == "list"
+			return objectstoretest.Pass
+		})
+		wantWords(t, faults.Bucket(b), strings.Join(u.words, " "))
+		if listed != want {
+			t.Fatalf("listed: %v", listed)
+		}
+	}
+	f(0, 0, nil, true) // a new log
+	f(1, 0, nil, false)
+	f(0, 1, nil, false)
+	f(3, 2, nil, false)
+	f(2, 2, func(b objectstore.Bucket) { _ = b.Delete(t.Context(), HintKey("log/")) }, true)
+	f(2, 2, func(b objectstore.Bucket) {
+		_ = objectstore.Put(t.Context(), b, HintKey("log/"), []byte("junk"), false)
+	}, true)
+	f(2, 2, func(b objectstore.Bucket) { // names a number that is gone
+		data, _ := EncodeObject(Object{Kind: Hint, Number: 2})
+		_ = objectstore.Put(t.Context(), b, HintKey("log/"), data, false)
+	}, true)
+}
+
+// Whoever writes second is fenced, however long it slept and whatever was
+// deleted meanwhile.
+func TestFencing(t *testing.T) {
+	f := func(name string, between func(sleeper, other *user)) {
+		t.Run(name, func(t *testing.T) {
+			b := objectstore.MemBucket()
+			u := mustOpen(t, b)
+			u.mustAdd(t, "a", "b")
+			sleeper, other := u, mustOpen(t, b)
+			between(sleeper, other)
+			for range 2 {
+				if err := sleeper.add(t.Context(), "never"); !errors.Is(err, ErrFenced) {
+					t.Fatal("append:", err)
+				}
+				if err := sleeper.checkpoint(t.Context()); !errors.Is(err, ErrFenced) {
+					t.Fatal("checkpoint:", err)
+				}
+			}
+			other.mustAdd(t, "last")
+			wantWords(t, b, strings.Join(other.words, " "))
+		})
+	}
+	f("after an edit", func(_, other *user) { other.mustAdd(t, "c") })
+	f("after a checkpoint", func(_, other *user) { other.mustAdd(t, "c"); other.mustCheckpoint(t) })
+	f("after checkpoints", func(_, other *user) {
+		for range 3 {
+			other.mustAdd(t, "c", "d")
+			other.mustCheckpoint(t)
+		}
+	})
+	f("after checkpoints, with one of its own", func(sleeper, other *user) {
+		sleeper.mustCheckpoint(t)
+		*other = *mustOpen(t, sleeper.log.bucket)
+		for range 3 {
+			other.mustAdd(t, "c", "d")
+			other.mustCheckpoint(t)
+		}
+	})
+}
+
+func TestNewLogFencing(t *testing.T) {
+	b := objectstore.MemBucket()
+	sleeper, other := mustOpen(t, b), mustOpen(t, b)
+	other.mustAdd(t, "a")
+	other.mustCheckpoint(t)
+	if err := sleeper.add(t.Context(), "never"); !errors.Is(err, ErrFenced) {
+		t.Fatal(err)
+	}
+	wantWords(t, b, "a")
+}
+
+// An edit that was reported as failed but had happened is not part of the
+// state once another one is committed.
+func TestDoubt(t *testing.T) {
+	b := objectstore.MemBucket()
+	faults := objectstoretest.NewFaults(nil)
+	u := mustOpen(t, faults.Bucket(b))
+	u.mustAdd(t, "a")
+	for range 3 {
+		faults.SetHook(func(op objectstoretest.Op) objectstoretest.Action {
+			if op.Name == "commit" {
+				return objectstoretest.After
+			}
+			return objectstoretest.Pass
+		})
+		for range 2 {
+			if err := u.add(t.Context(), "x"); !errors.Is(err, objectstoretest.ErrInjected) {
+				t.Fatal(err)
+			}
+		}
+		if err := u.checkpoint(t.Context()); !errors.Is(err, objectstoretest.ErrInjected) {
+			t.Fatal(err)
+		}
+		faults.SetHook(nil)
+		u.mustAdd(t, "b")
+		wantWords(t, b, strings.Join(u.words, " "))
+	}
+	u.mustCheckpoint(t)
+	u.mustAdd(t, "c")
+	wantWords(t, b, "a b b b c")
+}
+
+// workload appends and checkpoints, opening anew after each error if reopen
+// says so, and returns the words that must be there and those that may follow
+// them.
+func workload(ctx context.Context, b objectstore.Bucket, reopen bool) (must, may []string) {
+	var u *user
+	for i := range 12 {
+		var err error
+		if u == nil {
+			if u, err = open(ctx, b, quiet); err != nil {
+				u = nil
+				continue
+			}
+			must, may = u.words, nil
+		}
+		word := fmt.Sprint("w", i)
+		if i%4 == 3 {
+			err = u.checkpoint(ctx)
+		} else if err = u.add(ctx, word); err != nil && may == nil {
+			may = []string{word}
+		}
+		if err == nil {
+			must, may = slices.Clone(u.words), nil
+		} else if reopen {
+			u = nil
+		}
+	}
+	return must, may
+}
+
+func checkWords(t *testing.T, what string, b objectstore.Bucket, must, may []string) {
+	t.Helper()
+	u, err := open(t.Context(), b, quiet)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if !slices.Equal(u.words, must) && !slices.Equal(u.words, append(slices.Clone(must), may...)) {
+		t.Fatalf("%s: the log holds %q, want %q, then maybe %q", what, u.words, must, may)
+	}
+	if err := u.add(t.Context(), "z"); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if err := u.checkpoint(t.Context()); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func dir(t *testing.T, d objectstore.Disk) objectstore.Bucket {
+	t.Helper()
+	b, err := objectstore.OpenDir(d, "root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestCrashSweep(t *testing.T) {
+	for n := 1; ; n++ {
+		for seed := range uint64(3) {
+			d := objectstoretest.NewMemDisk()
+			faults := objectstoretest.NewFaults(objectstoretest.At(n, objectstoretest.Stop))
+			var must, may []string
+			if b, err := objectstore.OpenDir(faults.Disk(d), "root"); err == nil {
+				must, may = workload(t.Context(), b, false)
+			}
+			after := d.CrashTorn(seed)
+			if seed == 0 {
+				after = d.Crash()
+			}
+			checkWords(t, fmt.Sprintf("stop at %d, seed %d", n, seed), dir(t, after), must, may)
+			if !faults.Stopped() {
+				return
+			}
+		}
+	}
+}
+
+func TestFailSweep(t *testing.T) {
+	for _, reopen := range []bool{false, true} {
+		for _, action := range []objectstoretest.Action{objectstoretest.Fail, objectstoretest.After, objectstoretest.Tear, objectstoretest.Full} {
+			for n := 1; ; n++ {
+				d := objectstoretest.NewMemDisk()
+				faults := objectstoretest.NewFaults(objectstoretest.At(n, action))
+				b, err := objectstore.OpenDir(faults.Disk(d), "root")
+				if err != nil {
+					continue
+				}
+				must, may := workload(t.Context(), b, reopen)
+				checkWords(t, fmt.Sprintf("%v at %d, reopen %v", action, n, reopen), dir(t, d.Crash()), must, may)
+				if faults.Ops() < n {
+					break
+				}
+			}
+		}
+	}
+}
+
+// Several writers, which open, write and checkpoint in between each other's
+// operations, with requests that fail before or after they happen: every
+// acknowledged word stays, once, in order.
+func TestRivals(t *testing.T) {
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		m := rivals{t: t, seed: seed, r: r, raw: objectstore.MemBucket(), tried: map[string]bool{}}
+		m.faults = objectstoretest.NewFaults(m.hook)
+		for range 60 {
+			m.step(0, m.faults.Bucket(m.raw))
+		}
+		m.check()
+	}
+}
+
+type rivals struct {
+	t      *testing.T
+	seed   uint64
+	r      *rand.Rand
+	raw    objectstore.Bucket
+	faults *objectstoretest.Faults
+	users  [4]*user
+	acked  []string
+	tried  map[string]bool
+	nested bool
+}
+
+// hook lets another writer make a step before an operation of the first one,
+// and makes operations fail.
+func (m *rivals) hook(objectstoretest.Op) objectstoretest.Action {
+	if m.r.IntN(6) == 0 && !m.nested {
+		m.nested = true
+		m.step(1+m.r.IntN(3), m.raw)
+		m.nested = false
+	}
+	switch m.r.IntN(12) {
+	case 0:
+		return objectstoretest.Fail
+	case 1:
+		return objectstoretest.After
+	default:
+		return objectstoretest.Pass
+	}
+}
+
+func (m *rivals) step(i int, b objectstore.Bucket) {
+	ctx := m.t.Context()
+	u := m.users[i]
+	if u == nil || m.r.IntN(12) == 0 {
+		u, err := open(ctx, b, quiet)
+		if err == nil {
+			m.users[i] = u
+		} else if i > 0 {
+			m.t.Fatalf("seed %d: %v", m.seed, err)
+		}
+		return
+	}
+	var err error
+	if m.r.IntN(4) == 0 {
+		err = u.checkpoint(ctx)
+	} else {
+		word := fmt.Sprint("w", len(m.tried))
+		m.tried[word] = true
+		if err = u.add(ctx, word); err == nil {
+			m.acked = append(m.acked, word)
+		}
+	}
+	if errors.Is(err, ErrFenced) {
+		m.users[i] = nil
+	}
+}
+
+func (m *rivals) check() {
+	u, err := open(m.t.Context(), m.raw, quiet)
+	if err != nil {
+		m.t.Fatalf("seed %d: %v", m.seed, err)
+	}
+	acked := m.acked
+	seen := map[string]bool{}
+	for _, w := range u.words {
+		if seen[w] || !m.tried[w] {
+			m.t.Fatalf("seed %d: %s is there twice or was never sent: %q", m.seed, w, u.words)
+		}
+		seen[w] = true
+		if len(acked) > 0 && acked[0] == w {
+			acked = acked[1:]
+		}
+	}
+	if len(acked) > 0 {
+		m.t.Fatalf("seed %d: %q is lost or out of order: %q, acknowledged %q", m.seed, acked, u.words, m.acked)
+	}
+}
+
+// Any flipped byte and any cut of any object is either an error that names
+// the object's key or, for the hint, harmless. Salvage goes on.
+func TestDamage(t *testing.T) {
+	build := func() (objectstore.Bucket, *user) {
+		b := objectstore.MemBucket()
+		u := mustOpen(t, b)
+		u.mustAdd(t, "a")
+		u.mustCheckpoint(t)
+		u.mustAdd(t, "b", "c")
+		return b, u
+	}
+	b, _ := build()
+	list, err := b.List(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(key string, data []byte) {
+		t.Helper()
+		b, u := build()
+		if err := objectstore.Put(t.Context(), b, key, data, false); err != nil {
+			t.Fatal(err)
+		}
+		got, err := open(t.Context(), b, quiet)
+		if key == HintKey("log/") {
+			if err != nil || !slices.Equal(got.words, u.words) {
+				t.Fatalf("%v, %v", got, err)
+			}
+			return
+		}
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), key) {
+			t.Fatalf("%s: %v", key, err)
+		}
+		var told []string
+		_, _, err = Open(t.Context(), b, "log/", Options{Logger: quiet.Logger, Salvage: func(key string, err error) {
+			told = append(told, key)
+		}})
+		if err != nil || !slices.Contains(told, key) {
+			t.Fatalf("salvage: told %q, %v; want %s", told, err, key)
+		}
+	}
+	for _, o := range list {
+		data, err := b.Read(t.Context(), o.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data {
+			data[i] ^= 0x20
+			check(o.Key, data)
+			data[i] ^= 0x20
+			check(o.Key, data[:i])
+		}
+	}
+}
+
+func TestSalvageGap(t *testing.T) {
+	b := objectstore.MemBucket()
+	u := mustOpen(t, b)
+	u.mustAdd(t, "a", "b", "c", "d")
+	if err := b.Delete(t.Context(), Key("log/", 2)); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	log, state, err := Open(t.Context(), b, "log/", Options{Salvage: func(key string, err error) { told = append(told, key) }})
+	if err != nil || !slices.Equal(told, []string{Key("log/", 2)}) || len(state.Edits) != 3 {
+		t.Fatal(told, state, err)
+	}
+	if err := log.Append(t.Context(), nil); err == nil {
+		t.Fatal("a log opened for salvage can be written")
+	}
+}
+
+func TestNewerVersion(t *testing.T) {
+	data, err := EncodeObject(Object{Kind: Edit, Number: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[4] = version + 1
+	reseal(data)
+	if _, err := DecodeObject(data); err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 2") {
+		t.Fatal(err)
+	}
+}
+
+func TestWaitingForTurn(t *testing.T) {
+	u := mustOpen(t, objectstore.MemBucket())
+	<-u.log.turn
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := u.add(ctx, "x"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	u.log.turn <- struct{}{}
+}
+
+func FuzzDecodeObject(f *testing.F) {
+	for _, o := range []Object{{Kind: Edit, Number: 1}, {Kind: Checkpoint, Number: 7, Oldest: 3, Voids: 2, Attempt: 9, Payload: []byte("state")}} {
+		data, err := EncodeObject(o)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for range 2 { // as it is, and with checksums that fit
+			if o, err := DecodeObject(data); err == nil {
+				again, err := EncodeObject(o)
+				if err != nil || !reflect.DeepEqual(again, data) {
+					t.Fatalf("%x encodes as %x, %v", data, again, err)
+				}
+			}
+			if data = slices.Clone(data); len(data) >= headerSize {
+				reseal(data)
+			}
+		}
+	})
+}
