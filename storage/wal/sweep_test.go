@@ -267,7 +267,7 @@ func TestNestedLog(t *testing.T) {
 func FuzzReadSegment(f *testing.F) {
 	seg := segmentHeader{number: 1, previous: 0}.encode()
 	for i := range uint64(3) {
-		rec := appendRecord(nil, record(1, i))
+		rec := appendRecord(nil, record(1, i), Compression(i%2))
 		seal(rec, 1, int64(len(seg)))
 		seg = append(seg, rec...)
 	}
