@@ -193,10 +193,7 @@ func (l *Log) submit(ctx context.Context, r Record) (*request, error) {
 		q.recycle()
 		return nil, err
 	}
-	select {
-	case l.wake <- struct{}{}:
-	default: // a token is there already
-	}
+	l.nudge()
 	return q, nil
 }
 
@@ -224,10 +221,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	if !closing {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+		l.nudge()
 	}
 	<-l.stopped
 	l.sweep()
