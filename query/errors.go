@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/varvedb/varve/fault"
@@ -66,9 +67,12 @@ func (st *statement) fault(err error) error {
 	return fault.Errorf(kinds[d.Class], "%s", cleanMessage(d.Message))
 }
 
+// scanCall is a scan as DuckDB prints it in front of the table's name.
+var scanCall = regexp.MustCompile(`"?` + scanFunction + `"?\(\d+\) AS `)
+
 // cleanMessage takes what is DuckDB's own out of a message.
 func cleanMessage(s string) string {
-	s = unmark(s)
+	s = scanCall.ReplaceAllString(unmark(s), "")
 	if i := strings.Index(s, "\n\nCandidate functions"); i > 0 {
 		return s
 	}

@@ -80,6 +80,10 @@ func (r *rewriter) foldCall(n node, sc *scope) (time.Time, bool) {
 	if len(args) == 0 {
 		return r.clock(text(n, "function_name"))
 	}
+	if len(args) == 1 && strings.EqualFold(text(n, "function_name"), "ago") {
+		i, ok := foldInterval(args[0].(node))
+		return i.addTo(r.req.Now.UTC(), -1), ok
+	}
 	if len(args) != 2 {
 		return time.Time{}, false
 	}

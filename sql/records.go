@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/varvedb/varve/query"
@@ -147,7 +148,7 @@ func newChunkColumn(c Column, chunk Chunk, col int) chunkColumn {
 	if v, ok := chunk.Vector(col); ok {
 		cc.vector, cc.typ = v, v.Type
 	}
-	cc.number = len(c.Type) >= 7 && c.Type[:7] == "Decimal" || c.Type == "Int128" || c.Type == "UInt128"
+	cc.number = strings.HasPrefix(c.Type, "Decimal(")
 	return cc
 }
 
