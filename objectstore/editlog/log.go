@@ -167,6 +167,7 @@ func (l *Log) Checkpoint(ctx context.Context, state []byte) error {
 }
 
 // Version returns the number of the last object of the log, 0 if it is empty.
+// Like SinceCheckpoint it waits for a write that is in progress.
 func (l *Log) Version() uint64 {
 	<-l.turn
 	defer func() { l.turn <- struct{}{} }()

@@ -215,7 +215,7 @@ func (m *merger) take(c *cursor, end int) {
 	if end-from >= m.viewRows {
 		m.pending = piece{c, from, end}
 	} else {
-		m.build.Append(c.batch, from, end)
+		m.build.AppendLater(c.batch, from, end)
 	}
 	c.seek(end - 1)
 	m.setResolved(c)
@@ -233,6 +233,7 @@ func (m *merger) advance(ctx context.Context, c *cursor) error {
 		m.cursors = append(m.cursors, c)
 		return nil
 	}
+	m.build.Flush() // it may have rows of the old batch
 	ok, err := c.load(ctx)
 	if err != nil {
 		m.cursors = append(m.cursors, c) // so that it is not lost if called again
@@ -267,12 +268,12 @@ func (m *merger) resolve(ctx context.Context, c *cursor) error {
 	deleted := c.batch.OpOf(c.row) == table.Delete
 	if m.opts.Mode == table.Append {
 		if !deleted || m.opts.KeepTombstones {
-			m.build.Append(c.batch, c.row, c.row+1)
+			m.build.AppendLater(c.batch, c.row, c.row+1)
 		}
 		return m.skip(ctx, c)
 	}
 	if !deleted || m.opts.KeepTombstones {
-		m.build.Append(c.batch, c.row, c.row+1)
+		m.build.AppendLater(c.batch, c.row, c.row+1)
 	}
 	m.setResolved(c)
 	open := !deleted && m.opts.Mode == table.LastNonNull
@@ -297,7 +298,7 @@ func (m *merger) resolve(ctx context.Context, c *cursor) error {
 func (m *merger) fold(c *cursor) (open bool) {
 	if c.batch.OpOf(c.row) == table.Delete {
 		if m.opts.KeepTombstones {
-			m.build.Append(c.batch, c.row, c.row+1)
+			m.build.AppendLater(c.batch, c.row, c.row+1)
 		}
 		return false
 	}

@@ -216,17 +216,17 @@ func owners(t *testing.T, d objectstore.Disk, name string) map[int]uint64 {
 // Segments that are cut short: where the next segment says that more was
 // acknowledged, it is damage.
 func TestCuts(t *testing.T) {
-	d := objectstoretest.NewMemDisk()
-	l, _, _ := mustStart(t, d, small)
+	d0 := objectstoretest.NewMemDisk()
+	l, _, _ := mustStart(t, d0, small)
 	add(t, l, 1, 1, 2, 3, 4, 5, 6)
 	_ = l.Close()
-	names, _ := Segments(d, "wal")
+	names, _ := Segments(d0, "wal")
 	for which, name := range names {
-		whole := readFile(t, d, name)
+		whole := readFile(t, d0, name)
 		for n := range whole {
 			d := objectstoretest.NewMemDisk()
 			for _, other := range names {
-				writeFile(t, d, other, readFile(t, dOf(l), other))
+				writeFile(t, d, other, readFile(t, d0, other))
 			}
 			writeFile(t, d, name, whole[:n])
 			l, _, report, err := start(d, small)
@@ -240,8 +240,6 @@ func TestCuts(t *testing.T) {
 		}
 	}
 }
-
-func dOf(l *Log) objectstore.Disk { return l.disk }
 
 // A payload that holds the bytes of a segment, whose headers are intact, is
 // not taken apart when the header in front of it is damaged.
@@ -267,7 +265,7 @@ func TestNestedLog(t *testing.T) {
 func FuzzReadSegment(f *testing.F) {
 	seg := segmentHeader{number: 1, previous: 0}.encode()
 	for i := range uint64(3) {
-		rec := appendRecord(nil, record(1, i))
+		rec := appendRecord(nil, record(1, i), Compression(i%2))
 		seal(rec, 1, int64(len(seg)))
 		seg = append(seg, rec...)
 	}

@@ -98,7 +98,12 @@ func TestReplay(t *testing.T) {
 	add(t, l, 1, 1, 2)
 	add(t, l, 2, 1)
 	d = wantReplay(t, d, "1/1 1/2 2/1")
-	l, _, _ = mustStart(t, d, small)
+	if report, err := Check(t.Context(), d, "wal", nil); err != nil || report.Records != 3 {
+		t.Fatal(report, err)
+	}
+	plain := small
+	plain.Compression = None
+	l, _, _ = mustStart(t, d, plain)
 	add(t, l, 1, 3, 4, 5, 6, 7, 8, 9)
 	if segments(t, d) < 3 {
 		t.Fatal("the log does not rotate")
@@ -183,6 +188,35 @@ func TestTruncation(t *testing.T) {
 	if got := segments(t, d); got != 0 {
 		t.Fatal(got, "segments are left after close")
 	}
+}
+
+// What is flushed up to a sequence frees no segment that holds a larger one.
+func TestFlushedInPart(t *testing.T) {
+	d := objectstoretest.NewMemDisk()
+	l, _, _ := mustStart(t, d, small)
+	last := uint64(1)
+	for ; segments(t, d) < 2; last++ {
+		add(t, l, 1, last)
+	}
+	l.Flushed(1, last-3) // last-1 begins the second segment, last-2 ends the first
+	if segments(t, d) != 2 {
+		t.Fatal("a segment that is needed is deleted")
+	}
+	l.Flushed(1, last-2)
+	if segments(t, d) != 1 {
+		t.Fatal("a segment that is not needed is kept")
+	}
+}
+
+// What Replay has returned stays, even if a killed process left it unsynced.
+func TestReplaySettles(t *testing.T) {
+	d := objectstoretest.NewMemDisk()
+	l, _, _ := mustStart(t, d, Options{Sync: Interval, Interval: time.Hour, Logger: quiet})
+	add(t, l, 1, 1, 2)
+	if _, found, _ := mustStart(t, d, small); len(found) != 2 {
+		t.Fatal(found)
+	}
+	wantReplay(t, d, "1/1 1/2")
 }
 
 func TestFlushedInReplay(t *testing.T) {
