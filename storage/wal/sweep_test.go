@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/varvedb/varve/objectstore"
@@ -118,6 +119,70 @@ func TestFailSweep(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Many appenders at once, and the machine stops somewhere: what was
+// acknowledged is there, each region's records in order.
+func TestConcurrentCrash(t *testing.T) {
+	for n := 4; n < 60; n++ {
+		d := objectstoretest.NewMemDisk()
+		f := objectstoretest.NewFaults(objectstoretest.At(n, objectstoretest.Stop))
+		l, _, _, err := start(f.Disk(d), Options{SegmentBytes: 1000, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var acked [8]uint64 // by region, the last sequence
+		var wg sync.WaitGroup
+		for region := range acked {
+			wg.Go(func() {
+				for s := uint64(1); s <= 20; s++ {
+					if l.Append(context.Background(), record(uint64(region), s)) != nil {
+						return
+					}
+					acked[region] = s
+				}
+			})
+		}
+		wg.Wait()
+		_ = l.Close()
+		l, found, report, err := start(d.CrashTorn(uint64(n)), small)
+		if err != nil || len(report.Damage) > 0 {
+			t.Fatal(n, err, report.Damage)
+		}
+		_ = l.Close()
+		for region, last := range acked {
+			s := uint64(0)
+			for _, name := range found {
+				if name == fmt.Sprintf("%d/%d", region, s+1) {
+					s++
+				}
+			}
+			if s < last {
+				t.Fatalf("stop at %d: region %d has %d records in order of %d acknowledged: %q", n, region, s, last, found)
+			}
+		}
+	}
+}
+
+// A segment that held damage is put aside, not deleted, when nobody needs it.
+func TestDamagedIsKept(t *testing.T) {
+	d := objectstoretest.NewMemDisk()
+	l, _, _ := mustStart(t, d, small)
+	add(t, l, 1, 1, 2, 3, 4, 5)
+	_ = l.Close()
+	name := segmentPath("wal", 1)
+	data := readFile(t, d, name)
+	data[segmentHeaderSize+recordHeaderSize] ^= 1
+	writeFile(t, d, name, data)
+	l, _, report := mustStart(t, d, small)
+	if len(report.Damage) != 1 || report.Damage[0].Region != 1 || report.Damage[0].Sequence != 1 {
+		t.Fatal(report)
+	}
+	l.Flushed(1, 5)
+	if _, err := d.Stat(name + damagedSuffix); err != nil || segments(t, d) != 0 {
+		t.Fatal(segments(t, d), err)
+	}
+	mustStart(t, d, small)
 }
 
 // An injected failure of one write or sync refuses nothing: the group goes to
