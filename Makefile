@@ -19,7 +19,7 @@ run: build ## build and start a server on 127.0.0.1:4000 with its data in ./varv
 	bin/varve standalone start
 
 build: compiler ## build bin/varve
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/varve ./cmd/varve
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/varve ./cmd/varve
 
 test: compiler ## run all tests
 	$(GO) test ./...

@@ -217,7 +217,11 @@ func (i *Influx) query(w http.ResponseWriter, r *http.Request) error {
 
 // influxStatement returns the parameter q, from the URL or a form.
 func influxStatement(r *http.Request) (string, error) {
-	if q := r.URL.Query().Get("q"); q != "" {
+	params, err := parseForm(r.URL.RawQuery)
+	if err != nil {
+		return "", fault.Errorf(fault.Invalid, "parse the query string: %w", err)
+	}
+	if q := params.Get("q"); q != "" {
 		return q, nil
 	}
 	if r.Method == http.MethodPost {
@@ -226,7 +230,7 @@ func influxStatement(r *http.Request) (string, error) {
 			return "", err
 		}
 		defer body.Close()
-		form, err := url.ParseQuery(string(body.Bytes()))
+		form, err := parseForm(string(body.Bytes()))
 		if err != nil {
 			return "", fault.Errorf(fault.Invalid, "parse the form: %w", err)
 		}

@@ -45,6 +45,8 @@ type Ingester struct {
 	writer   table.Writer
 	inFlight *semaphore.Weighted
 	decoders decoderPool
+
+	beforeCreate func() // for tests: called before missing tables are created
 }
 
 // New returns an Ingester that keeps its tables in c and writes to w.
@@ -104,10 +106,10 @@ func (in *Ingester) LineProtocol(ctx context.Context, db string, body []byte, p 
 func (in *Ingester) writeLines(ctx context.Context, decoder *lineprotocol.Decoder, db string, body []byte, p lineprotocol.Precision) (*Report, error) {
 	now := in.opts.Now().UnixNano()
 	refusals := refusals{off: in.opts.NoCreate}
-	for range maxPasses {
+	for pass := range maxPasses {
 		view := in.catalog.View()
 		result := decoder.Decode(&lineprotocol.Request{
-			Body: body, Precision: p, Now: now, Refuse: refusals.why,
+			Body: body, Precision: p, Now: now, Again: pass > 0, Refuse: refusals.why,
 			Lookup: func(name string) *table.Info {
 				info, err := view.Table(db, name)
 				if err != nil {
@@ -154,6 +156,9 @@ func (r *refusals) add(table, column string, err error) {
 
 // create makes everything that is missing in one change of the catalog.
 func (in *Ingester) create(ctx context.Context, db string, missing []lineprotocol.Missing, refused *refusals) error {
+	if in.beforeCreate != nil {
+		in.beforeCreate()
+	}
 	return in.catalog.Update(ctx, func(t *catalog.Txn) error {
 		if _, err := t.Database(db); err != nil {
 			return err

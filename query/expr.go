@@ -81,9 +81,13 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	return n
 }
 
-// constant mends what the round trip through the tree would lose: the parser
-// hands x'ab' on as the text xab.
+// constant mends what the round trip through the tree would lose: 1e3 would
+// come back as a decimal, and the parser hands x'ab' on as the text xab.
 func (r *rewriter) constant(n node) node {
+	if id, v, ok := constant(n); ok && (id == "DOUBLE" || id == "FLOAT") {
+		r.changes++
+		return named(newCast(newConstant("VARCHAR", string(number(v))), id), n)
+	}
 	s, ok := stringConstant(n)
 	at, err := location(n)
 	if !ok || err != nil || s == "" || at+1 >= len(r.req.SQL) || r.req.SQL[at+1] != '\'' {
@@ -164,20 +168,40 @@ func (r *rewriter) call(n node, sc *scope) node {
 	if class(n) == "WINDOW" {
 		return nil
 	}
+	r.timeArgument(n, name)
 	if t, ok := r.fold(n, sc); ok {
 		return r.freeTime(t, name)
 	}
 	switch name {
 	case "first_value":
 		n["function_name"] = "first"
+		r.changes++
 	case "last_value":
 		n["function_name"] = "last"
+		r.changes++
 	}
 	typ := sc.typeOf(n)
 	if typ == table.InvalidType || typ == table.TimestampMicrosecond {
 		return nil
 	}
 	return r.timeCall(n, name, typ, sc)
+}
+
+// timeArguments says which argument of a function, if it is a string, is a time.
+var timeArguments = map[string]int{"to_unixtime": 0, "date_trunc": 1, "datetrunc": 1, "date_bin": 2, "time_bucket": 2}
+
+// timeArgument gives such a string the meaning that time literals have.
+func (r *rewriter) timeArgument(n node, name string) {
+	args := list(n, "children")
+	i, ok := timeArguments[name]
+	if !ok || i >= len(args) {
+		return
+	}
+	s, ok := stringConstant(args[i].(node))
+	if t, isTime := parseTime(s, r.req.TimeZone); ok && isTime {
+		r.changes++
+		args[i] = r.timeLiteral(t, "TIMESTAMP")
+	}
 }
 
 // timeCall keeps the unit of the argument where DuckDB would answer

@@ -13,13 +13,14 @@ import (
 	"github.com/varvedb/varve/objectstore"
 )
 
-// The layout of a data directory.
+// The layout of a data directory. The log is where storage.WALDir says.
 const (
-	lockName   = "varve.lock" // held by the process that owns the directory
-	pidName    = "varve.pid"  // that process's id, for error messages only
-	walDir     = "wal"
-	bucketDir  = "data" // SSTs, manifests, catalog: what a bucket holds elsewhere
-	scratchDir = "tmp"  // what DuckDB spills; worthless after the process
+	LockName      = "varve.lock" // held by the process that owns the directory
+	BucketDir     = "data"       // SSTs, manifests, catalog: what a bucket holds elsewhere
+	CatalogPrefix = "catalog/"   // of the catalog's keys in it
+
+	pidName    = "varve.pid" // that process's id, for error messages only
+	scratchDir = "tmp"       // what DuckDB spills; worthless after the process
 )
 
 // A home is a data directory that this process owns until Close.
@@ -39,7 +40,7 @@ func openHome(disk objectstore.Disk, dir string) (*home, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	h := &home{dir: dir}
-	h.lock, err = disk.Lock(h.path(lockName))
+	h.lock, err = disk.Lock(h.path(LockName))
 	if errors.Is(err, objectstore.ErrLocked) {
 		return nil, fault.Errorf(fault.Invalid, "data directory %s is in use by another varve%s; "+
 			"stop that one, or choose another directory with --data-home", dir, h.owner())

@@ -18,9 +18,6 @@ import (
 	"github.com/varvedb/varve/telemetry"
 )
 
-// catalogPrefix starts the catalog's keys in the bucket.
-const catalogPrefix = "catalog/"
-
 // parts are the things that are open, in the order in which they were opened.
 type parts []part
 
@@ -47,12 +44,12 @@ func (p *parts) close() error {
 // serve it. What was opened before an error is closed with the server.
 func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 	disk := objectstore.OSDisk()
-	bucket, err := objectstore.OpenDir(disk, s.home.path(bucketDir))
+	bucket, err := objectstore.OpenDir(disk, s.home.path(BucketDir))
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", s.home.path(bucketDir), err)
+		return nil, fmt.Errorf("open %s: %w", s.home.path(BucketDir), err)
 	}
 	s.parts.add("bucket", bucket.Close)
-	cat, err := catalog.Open(ctx, bucket, catalogPrefix, catalog.Options{Logger: s.log})
+	cat, err := catalog.Open(ctx, bucket, CatalogPrefix, catalog.Options{Logger: s.log})
 	if err != nil {
 		return nil, fmt.Errorf("open catalog: %w", err)
 	}

@@ -199,5 +199,5 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	expectRows(t, target, "SELECT count(*), sum(total) FROM many", fmt.Sprintf("%d %d", clients*batches, clients*batches))
+	expectRows(t, target, "SELECT count(*), sum(total) FROM many", fmt.Sprintf("%d %d.0", clients*batches, clients*batches))
 }

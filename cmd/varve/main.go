@@ -24,6 +24,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newStandalone(), newInspect(), newHealthcheck(), newVersion())
+	root.AddCommand(newStandalone(), newInspect(), newCheck(), newHealthcheck(), newVersion())
 	return root
 }

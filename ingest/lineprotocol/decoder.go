@@ -40,6 +40,10 @@ type Request struct {
 	Precision Precision
 	Now       int64 // Unix time in nanoseconds, for lines without a timestamp
 
+	// Again says that this is the last request once more, after what it
+	// missed was created.
+	Again bool
+
 	// Lookup returns the table that a measurement names, or nil. It gives the
 	// same answer as long as the request is decoded.
 	Lookup func(name string) *table.Info
@@ -92,7 +96,7 @@ type Decoder struct {
 	prefixes map[string]*series    // by the bytes before the first field
 	cached   int                   // bytes kept of prefixes and series
 	buffers  int                   // bytes kept of tables
-	created  int                   // what this pass would create
+	created  int                   // what the request would create, in all its passes
 
 	at place
 }
@@ -122,10 +126,13 @@ func NewDecoder(opts Options) *Decoder {
 // Decode decodes a request. Every line of it becomes a row or is counted as
 // dropped; blank lines and comments are neither.
 func (d *Decoder) Decode(req *Request) *Result {
-	d.Trim()
+	if !req.Again {
+		d.Trim()
+		d.created = 0
+	}
 	d.req = req
 	d.passes++
-	d.touched, d.created = d.touched[:0], 0
+	d.touched = d.touched[:0]
 	d.result = Result{Tables: d.result.Tables[:0], Errors: d.result.Errors[:0]}
 	d.lex.reset(req.Body)
 	for d.lex.next() {
@@ -158,7 +165,7 @@ func (d *Decoder) line() bool {
 	}
 	t := s.table
 	d.enter(t)
-	if !d.fields(t) {
+	if !d.fields(t) || len(t.fallback) > 0 && !d.fill(t) {
 		return false
 	}
 	time, given, ok := d.lex.time()

@@ -29,9 +29,9 @@ func newBench(t testing.TB, opts Options) *bench {
 
 func (b *bench) decode(body []byte, p Precision, now int64) *Result {
 	b.Helper()
-	for range 3 {
+	for pass := range 3 {
 		view := b.catalog.View()
-		r := b.decoder.Decode(&Request{Body: body, Precision: p, Now: now,
+		r := b.decoder.Decode(&Request{Body: body, Precision: p, Now: now, Again: pass > 0,
 			Lookup: func(name string) *table.Info {
 				info, _ := view.Table(catalog.Public, name)
 				return info

@@ -275,8 +275,9 @@ func (s *scratch) coded(v *table.Vector, src []byte, dict *dictionary, n int) er
 		spread(v.Codes, dst, v.Valid)
 		return nil
 	}
+	// A code that is too large panics in gather, which is damage as well.
 	codes := grow(&s.codes, n)
-	if err := decodeHybrid(codes, src[1:], int(src[0]), uint32(dict.n)); err != nil {
+	if err := decodeHybrid(codes, src[1:], int(src[0]), anyCode); err != nil {
 		return err
 	}
 	if dict.floats != nil {
