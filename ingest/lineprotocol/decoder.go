@@ -165,7 +165,7 @@ func (d *Decoder) line() bool {
 	}
 	t := s.table
 	d.enter(t)
-	if !d.fields(t) {
+	if !d.fields(t) || len(t.fallback) > 0 && !d.fill(t) {
 		return false
 	}
 	time, given, ok := d.lex.time()

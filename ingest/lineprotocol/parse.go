@@ -133,6 +133,11 @@ func (d *Decoder) tagColumn(t *tableRows, key, text []byte) (*column, bool) {
 
 // seriesKey makes the key of the tags that the line has.
 func (d *Decoder) seriesKey(t *tableRows) ([]byte, bool) {
+	for _, tag := range t.required {
+		if tag.line != d.lines {
+			return nil, d.lex.fail("tag %q is NOT NULL: the line needs a value", tag.name)
+		}
+	}
 	key, nulls := d.at.key[:0], 0
 	for i, text := range d.at.tagText {
 		if text == nil {
@@ -158,11 +163,7 @@ func (d *Decoder) fields(t *tableRows) bool {
 		if !ok {
 			return false
 		}
-		if !c.active {
-			c.active = true
-			t.active = append(t.active, c)
-		}
-		d.at.used = append(d.at.used, c)
+		d.use(t, c)
 		if problem := c.put(d.at.row, &l.value); problem != "" {
 			return l.fail("field %q is %s: the %s %s", c.name, c.typ.SQL(), l.value.kind, problem)
 		}
