@@ -52,13 +52,24 @@ func TestScript(t *testing.T) {
 // TIMESTAMP(3) time", "usage DOUBLE".
 func (b *bench) declare(d *datadriven.TestData) string {
 	spec := catalog.Spec{Database: catalog.Public, Name: d.CmdArgs[0].Key}
+	if d.HasArg("last_non_null") {
+		spec.Merge = table.LastNonNull
+	}
 	for _, line := range strings.Split(d.Input, "\n") {
 		name, rest, _ := strings.Cut(line, " ")
 		c := table.Column{Name: name, Role: table.Field, Nullable: true}
-		if s, ok := strings.CutSuffix(rest, " tag"); ok {
+		if s, ok := strings.CutSuffix(rest, " tag not null"); ok {
+			c.Role, c.Nullable, rest = table.Tag, false, s
+		} else if s, ok := strings.CutSuffix(rest, " tag"); ok {
 			c.Role, rest = table.Tag, s
 		} else if s, ok := strings.CutSuffix(rest, " time"); ok {
 			c.Role, rest = table.Timestamp, s
+		}
+		var fallback string
+		rest, fallback, _ = strings.Cut(rest, " default ")
+		c.Default = fallback
+		if s, ok := strings.CutSuffix(rest, " not null"); ok {
+			c.Nullable, rest = false, s
 		}
 		for typ := table.Boolean; typ.Known(); typ++ {
 			if typ.SQL() == rest {

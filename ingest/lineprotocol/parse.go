@@ -133,6 +133,11 @@ func (d *Decoder) tagColumn(t *tableRows, key, text []byte) (*column, bool) {
 
 // seriesKey makes the key of the tags that the line has.
 func (d *Decoder) seriesKey(t *tableRows) ([]byte, bool) {
+	for _, tag := range t.required {
+		if tag.line != d.lines {
+			return nil, d.lex.fail("tag %q is NOT NULL: the line needs a value", tag.name)
+		}
+	}
 	key, nulls := d.at.key[:0], 0
 	for i, text := range d.at.tagText {
 		if text == nil {
@@ -158,11 +163,9 @@ func (d *Decoder) fields(t *tableRows) bool {
 		if !ok {
 			return false
 		}
-		if !c.active {
-			c.active = true
-			t.active = append(t.active, c)
+		if !d.use(t, c) {
+			return false
 		}
-		d.at.used = append(d.at.used, c)
 		if problem := c.put(d.at.row, &l.value); problem != "" {
 			return l.fail("field %q is %s: the %s %s", c.name, c.typ.SQL(), l.value.kind, problem)
 		}
@@ -173,6 +176,22 @@ func (d *Decoder) fields(t *tableRows) bool {
 			return l.fail("more than %d fields", d.opts.MaxColumns)
 		}
 	}
+}
+
+// use notes that the line has a value for c. A column that had none before
+// gets a null for each row so far; if there is no room for them, the line must
+// wait for the next pass.
+func (d *Decoder) use(t *tableRows, c *column) bool {
+	if !c.active {
+		if d.cells += d.at.row; d.cells >= d.opts.MaxCells && d.result.Rows > 0 {
+			d.at.full = true
+			return false
+		}
+		c.active = true
+		t.active = append(t.active, c)
+	}
+	d.at.used = append(d.at.used, c)
+	return true
 }
 
 // field takes field number k and returns its column; the value is in

@@ -17,6 +17,9 @@ type tableRows struct {
 	tags    []*column // in key order, those that do not exist yet at the end
 	time    timescale
 
+	required []*column  // tags that may not be null
+	fallback []fallback // fields that lines may leave out, but rows may not
+
 	// guesses[k] is what field number k was in the last line: most often it
 	// is that again.
 	guesses []guess
@@ -78,12 +81,16 @@ func (t *tableRows) declare(info *table.Info) {
 		c := &info.Schema.Columns[i]
 		t.columns[c.Name] = newColumn(c.Name, c.ID, c.Type, c.Role)
 	}
-	t.tags = t.tags[:0]
+	t.tags, t.required = t.tags[:0], nil
 	for i, c := range info.Schema.Tags() {
 		tag := t.columns[c.Name]
 		tag.keyPos = i
 		t.tags = append(t.tags, tag)
+		if !c.Nullable {
+			t.required = append(t.required, tag)
+		}
 	}
+	t.fallback = t.fallbacks(info)
 	t.guesses, t.active = t.guesses[:0], t.active[:0]
 }
 
@@ -93,12 +100,12 @@ func newColumn(name string, id table.ColumnID, typ table.Type, role table.Role) 
 	return c
 }
 
-// sameKeys reports whether a series of old has the same key in now: it does
-// while tags are only appended.
+// sameKeys reports whether a series of old has the same key in now, and may
+// still be written: it does while tags are only appended.
 func sameKeys(old, now *table.Info) bool {
 	was, is := old.Schema.Tags(), now.Schema.Tags()
 	return old.ID == now.ID && len(was) <= len(is) && slices.EqualFunc(was, is[:len(was)], func(a, b *table.Column) bool {
-		return a.ID == b.ID && a.Name == b.Name && a.Type == b.Type
+		return a.ID == b.ID && a.Name == b.Name && a.Type == b.Type && a.Nullable == b.Nullable
 	})
 }
 
