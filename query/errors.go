@@ -73,9 +73,7 @@ var scanCall = regexp.MustCompile(`"?` + scanFunction + `"?\(\d+\) AS `)
 // cleanMessage takes what is DuckDB's own out of a message.
 func cleanMessage(s string) string {
 	s = scanCall.ReplaceAllString(unmark(s), "")
-	if i := strings.Index(s, "\n\nCandidate functions"); i > 0 {
-		return s
-	}
+	s, _, _ = strings.Cut(s, "\n\tCandidate functions")
 	s, _, _ = strings.Cut(s, "\nDid you mean")
 	return s
 }

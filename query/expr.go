@@ -82,8 +82,16 @@ func (r *rewriter) expr(n node, sc *scope) node {
 }
 
 // constant mends what the round trip through the tree would lose: 1e3 would
-// come back as a decimal, and the parser hands x'ab' on as the text xab.
+// come back as a decimal and 5. as an integer, and the parser hands x'ab' on as
+// the text xab.
 func (r *rewriter) constant(n node) node {
+	typ := child(child(n, "value"), "type")
+	if info := child(typ, "type_info"); text(typ, "id") == "DECIMAL" && number(info["scale"]) == "0" {
+		r.changes++
+		c := newCast(newConstant("VARCHAR", string(number(child(n, "value")["value"]))), "DECIMAL")
+		c["cast_type"] = typ
+		return named(c, n)
+	}
 	if id, v, ok := constant(n); ok && (id == "DOUBLE" || id == "FLOAT") {
 		r.changes++
 		return named(newCast(newConstant("VARCHAR", string(number(v))), id), n)

@@ -12,7 +12,6 @@ import (
 
 // fold evaluates an expression that is a constant point in time: now() and its
 // relatives, typed literals, and both of them moved by intervals or truncated.
-// bare is false for what a string or number alone does not say to be a time.
 func (r *rewriter) fold(n node, sc *scope) (t time.Time, ok bool) {
 	switch class(n) {
 	case "CAST":
