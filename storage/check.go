@@ -144,81 +144,34 @@ func (c *checker) region(r *regionObjects) error {
 }
 
 func (c *checker) log(dir string) error {
-	names, err := wal.Segments(c.disk, dir)
+	report, err := wal.Check(c.ctx, c.disk, dir, func(r wal.Record) error {
+		c.record(dir, r)
+		return nil
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	segments := make([]checkedSegment, len(names))
-	for i, name := range names {
-		if segments[i], err = c.segment(name); err != nil {
-			return err
-		}
+	c.report.Segments = report.Segments
+	for _, d := range report.Damage {
+		c.problem(dir, "%s", d.String())
 	}
-	for i, s := range segments {
-		for _, d := range s.damage {
-			if torn(segments, i, d) {
-				c.report.Torn = append(c.report.Torn, s.name+": "+d.String())
-			} else {
-				c.problem(s.name, "%s", d.String())
-			}
-		}
-		if i+1 < len(segments) {
-			if next := segments[i+1].info; next.HeaderIntact && next.Previous == s.info.Number && next.PreviousLength > s.info.Size {
-				c.problem(s.name, "the file ends at %d, and was acknowledged up to %d", s.info.Size, next.PreviousLength)
-			}
-		}
+	for _, d := range report.Torn {
+		c.report.Torn = append(c.report.Torn, dir+": "+d.String())
 	}
 	return nil
 }
 
-// A checkedSegment is what was found in one segment.
-type checkedSegment struct {
-	name   string
-	info   wal.SegmentInfo
-	damage []wal.Damage
-}
-
-// torn reports whether damage of segment i lies behind all that was
-// acknowledged, so that it is what a crash leaves. The header of the next
-// segment knows; of the newest segment only the damaged end passes.
-func torn(segments []checkedSegment, i int, d wal.Damage) bool {
-	s := segments[i].info
-	if i+1 == len(segments) || !segments[i+1].info.HeaderIntact {
-		return d.Offset >= s.End && s.HeaderIntact
-	}
-	switch next := segments[i+1].info; {
-	case next.Previous == s.Number:
-		return d.Offset >= next.PreviousLength
-	default:
-		return next.Previous < s.Number // nothing in s was ever acknowledged
-	}
-}
-
-func (c *checker) segment(name string) (s checkedSegment, err error) {
-	c.report.Segments++
-	s.name = name
-	s.info, err = wal.ReadSegment(c.disk, name, func(e wal.Entry) error {
-		if e.Damage != nil {
-			s.damage = append(s.damage, *e.Damage)
-		} else {
-			c.record(name, e)
-		}
-		return c.ctx.Err()
-	})
-	return s, err
-}
-
-func (c *checker) record(name string, e wal.Entry) {
+func (c *checker) record(dir string, r wal.Record) {
 	c.report.Records++
-	if e.Record.Sequence > c.flushed[e.Record.Region] {
+	if r.Sequence > c.flushed[r.Region] {
 		c.report.Unflushed++
 	}
-	rows, err := walpayload.Decode(e.Record.Payload)
+	rows, err := walpayload.Decode(r.Payload)
 	if err != nil {
-		c.problem(name, "the record of region %d, sequence %d at offset %d: %v", e.Record.Region, e.Record.Sequence, e.Offset, err)
+		c.problem(dir, "the record of region %d, sequence %d: %v", r.Region, r.Sequence, err)
 		return
 	}
 	c.report.RecordRows += int64(rows.Len())

@@ -37,7 +37,10 @@ func (s *script) write(op table.Op, rows ...[]any) {
 
 func (s *script) put(values ...any) { s.t.Helper(); s.write(table.Put, values) }
 
-func (s *script) delete(h string, ts int) { s.t.Helper(); s.write(table.Delete, []any{h, ts, nil, nil}) }
+func (s *script) delete(h string, ts int) {
+	s.t.Helper()
+	s.write(table.Delete, []any{h, ts, nil, nil})
+}
 
 func (s *script) flush() {
 	s.t.Helper()
