@@ -103,27 +103,47 @@ func (in *Ingester) LineProtocol(ctx context.Context, db string, body []byte, p 
 	return report, err
 }
 
+// writeLines decodes and writes, in several steps if one would take too much
+// memory.
 func (in *Ingester) writeLines(ctx context.Context, decoder *lineprotocol.Decoder, db string, body []byte, p lineprotocol.Precision) (*Report, error) {
-	now := in.opts.Now().UnixNano()
 	refusals := refusals{off: in.opts.NoCreate}
-	for pass := range maxPasses {
-		view := in.catalog.View()
-		result := decoder.Decode(&lineprotocol.Request{
-			Body: body, Precision: p, Now: now, Again: pass > 0, Refuse: refusals.why,
-			Lookup: func(name string) *table.Info {
-				info, err := view.Table(db, name)
-				if err != nil {
-					return nil
-				}
-				return info
-			},
-		})
-		if len(result.Missing) == 0 {
-			return in.write(ctx, result)
+	request := lineprotocol.Request{Body: body, Precision: p, Now: in.opts.Now().UnixNano(), Refuse: refusals.why}
+	report := &Report{}
+	for {
+		result, err := in.decode(ctx, decoder, db, request, &refusals)
+		if err != nil {
+			return nil, err
 		}
-		if err := in.create(ctx, db, result.Missing, &refusals); err != nil {
+		if err := in.write(ctx, result, report); err != nil {
+			return nil, err
+		}
+		request.Body, request.FirstLine = request.Body[result.Used:], result.NextLine
+		if len(request.Body) == 0 {
+			return report, nil
+		}
+	}
+}
+
+// decode decodes against the tables as they are, after it has created those
+// that are missing.
+func (in *Ingester) decode(ctx context.Context, decoder *lineprotocol.Decoder, db string, request lineprotocol.Request, refused *refusals) (*lineprotocol.Result, error) {
+	for range maxPasses {
+		view := in.catalog.View()
+		request.Lookup = func(name string) *table.Info {
+			info, err := view.Table(db, name)
+			if err != nil {
+				return nil
+			}
+			return info
+		}
+		result := decoder.Decode(&request)
+		if len(result.Missing) == 0 {
+			return result, nil
+		}
+		if err := in.create(ctx, db, result.Missing, refused); err != nil {
 			return nil, fmt.Errorf("create what the lines need: %w", err)
 		}
+		request.Again = true
 	}
 	return nil, fault.Errorf(fault.Unavailable, "the tables of database %q change too fast; try again later", db)
 }

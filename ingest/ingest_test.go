@@ -261,6 +261,38 @@ func TestAdmission(t *testing.T) {
 	})
 }
 
+// A request whose rows would take much more memory than its lines is written
+// in several steps, to the same effect.
+func TestSparseRows(t *testing.T) {
+	const lines = 500
+	var body strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&body, "m,h=%d f%d=%d %d\n", i%3, i%100, i, i)
+		if i%50 == 0 {
+			body.WriteString("bad\n")
+		}
+	}
+	c, rows, writes := openCatalog(t, catalog.Options{}), 0, 0
+	in := New(c, writerFunc(func(_ *table.Info, _ uint32, r *table.Rows) error {
+		if cells := r.Len() * len(r.Fields); cells > 1000+100 { // and the row that makes it full
+			t.Errorf("%d rows with %d fields", r.Len(), len(r.Fields))
+		}
+		rows += r.Len()
+		writes++
+		return nil
+	}), Options{LineProtocol: lineprotocol.Options{MaxCells: 1000}})
+	r := write(t, in, body.String())
+	if rows != lines || r.Rows != lines || r.Dropped != 10 || len(r.Errors) != 10 || writes < lines*lines/1000/100 {
+		t.Errorf("%d rows in %d writes, report %+v", rows, writes, r)
+	}
+	if last := r.Errors[9].Line; last != 451+10 {
+		t.Errorf("the last bad line is %d", last)
+	}
+	if n := len(mustTable(t, c, "m").Schema.Columns); n != 102 {
+		t.Errorf("%d columns", n)
+	}
+}
+
 func TestMissingDatabase(t *testing.T) {
 	in := New(catalog.NewMemory(catalog.Options{}), nil, Options{})
 	_, err := in.LineProtocol(t.Context(), "x", []byte("m f=1"), lineprotocol.Nanosecond)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,9 +14,8 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// write writes what was decoded, and reports what was not.
-func (in *Ingester) write(ctx context.Context, result *lineprotocol.Result) (*Report, error) {
-	report := &Report{Rows: result.Rows, Dropped: result.Dropped, Errors: slices.Clone(result.Errors)}
+// write writes what was decoded, and adds what was not to report.
+func (in *Ingester) write(ctx context.Context, result *lineprotocol.Result, report *Report) error {
 	errs := make([]error, len(result.Tables))
 	if len(errs) == 1 {
 		errs[0] = in.Rows(ctx, result.Tables[0].Info, result.Tables[0].Rows)
@@ -36,18 +34,28 @@ func (in *Ingester) write(ctx context.Context, result *lineprotocol.Result) (*Re
 	// already will then be written again, to the same effect.
 	for _, err := range errs {
 		if err != nil && fault.Retryable(err) {
-			return nil, err
+			return err
 		}
 	}
+	report.Rows += result.Rows
+	report.Dropped += result.Dropped
+	report.add(result.Errors...)
 	for i, err := range errs {
 		if err != nil {
 			n := result.Tables[i].Rows.Len()
 			report.Rows -= n
 			report.Dropped += n
-			report.Errors = append(report.Errors, lineprotocol.LineError{Reason: err.Error()})
+			report.add(lineprotocol.LineError{Reason: err.Error()})
 		}
 	}
-	return report, nil
+	return nil
+}
+
+// maxReported bounds the lines that are reported one by one.
+const maxReported = 10
+
+func (r *Report) add(errs ...lineprotocol.LineError) {
+	r.Errors = append(r.Errors, errs[:min(len(errs), maxReported-len(r.Errors))]...)
 }
 
 // Rows writes rows to the regions of a table. info must be the version of the

@@ -20,6 +20,7 @@ type Options struct {
 	MaxColumns    int    // tags and fields of one line; 4,096
 	MaxNew        int    // tables and columns that one request may create; 100,000
 	MaxErrors     int    // lines that are reported one by one; 10
+	MaxCells      int    // rows times columns of one Result, nulls and all; 4 Mi
 	CacheBytes    int    // kept of the series seen before, and of buffers; 32 MiB
 	TimeIndex     string // time index of new tables; greptime_timestamp
 }
@@ -29,6 +30,7 @@ func (o Options) withDefaults() Options {
 	o.MaxColumns = cmp.Or(o.MaxColumns, 4096)
 	o.MaxNew = cmp.Or(o.MaxNew, 100_000)
 	o.MaxErrors = cmp.Or(o.MaxErrors, 10)
+	o.MaxCells = cmp.Or(o.MaxCells, 4<<20)
 	o.CacheBytes = cmp.Or(o.CacheBytes, 32<<20)
 	o.TimeIndex = cmp.Or(o.TimeIndex, "greptime_timestamp")
 	return o
@@ -37,6 +39,7 @@ func (o Options) withDefaults() Options {
 // A Request is what to decode, and against what.
 type Request struct {
 	Body      []byte
+	FirstLine int // number of the first line of Body; 1
 	Precision Precision
 	Now       int64 // Unix time in nanoseconds, for lines without a timestamp
 
@@ -60,6 +63,11 @@ type Result struct {
 	Rows    int       // lines that became rows
 	Dropped int       // lines that did not
 	Errors  []LineError
+
+	// Rows are columns, so that few lines with ever other fields can take much
+	// memory. A Decode stops in front of what would be too much.
+	Used     int // bytes of the body that were decoded; the rest is for another Decode
+	NextLine int // the number of the line there
 }
 
 // A Table is the rows for one table.
@@ -96,6 +104,7 @@ type Decoder struct {
 	prefixes map[string]*series    // by the bytes before the first field
 	cached   int                   // bytes kept of prefixes and series
 	buffers  int                   // bytes kept of tables
+	cells    int                   // rows times columns of this pass
 	created  int                   // what the request would create, in all its passes
 
 	at place
@@ -110,6 +119,8 @@ type place struct {
 	used   []*column // fields with a value
 	fresh  []*column // columns that this line is the first to need
 	ended  bool      // nothing of the line is left
+	full   bool      // the line has no room in this pass
+	cells  int       // Decoder.cells before it
 
 	tagText [][]byte // values of the tags, by place in the key
 	key     []byte
@@ -123,8 +134,8 @@ func NewDecoder(opts Options) *Decoder {
 	}
 }
 
-// Decode decodes a request. Every line of it becomes a row or is counted as
-// dropped; blank lines and comments are neither.
+// Decode decodes a request, or as much of it as has room. Every line of that
+// becomes a row or is counted as dropped; blank lines and comments are neither.
 func (d *Decoder) Decode(req *Request) *Result {
 	if !req.Again {
 		d.Trim()
@@ -132,15 +143,22 @@ func (d *Decoder) Decode(req *Request) *Result {
 	}
 	d.req = req
 	d.passes++
-	d.touched = d.touched[:0]
+	d.touched, d.cells = d.touched[:0], 0
 	d.result = Result{Tables: d.result.Tables[:0], Errors: d.result.Errors[:0]}
-	d.lex.reset(req.Body)
-	for d.lex.next() {
-		line := d.lex.line
-		if !d.line() {
-			d.reject(line)
+	d.lex.reset(req.Body, max(req.FirstLine, 1))
+	for d.cells < d.opts.MaxCells && d.lex.next() {
+		start, line := d.lex.pos, d.lex.line
+		if d.line() {
+			continue
 		}
+		d.rollback()
+		if d.at.full {
+			d.lex.pos, d.lex.line = start, line
+			break
+		}
+		d.reject(line)
 	}
+	d.result.Used, d.result.NextLine = d.lex.pos, d.lex.line
 	for _, t := range d.touched {
 		if len(t.missing) > 0 || t.info.ID == 0 && t.rows.Len() > 0 {
 			d.result.Missing = append(d.result.Missing, t.wanted())
@@ -157,7 +175,7 @@ func (d *Decoder) Decode(req *Request) *Result {
 // line decodes one line, and reports false if it is no row.
 func (d *Decoder) line() bool {
 	d.lines++
-	d.at.table, d.at.ended = nil, false
+	d.at.table, d.at.ended, d.at.full, d.at.cells = nil, false, false, d.cells
 	d.at.used, d.at.fresh = d.at.used[:0], d.at.fresh[:0]
 	s, ok := d.series()
 	if !ok {
@@ -181,6 +199,7 @@ func (d *Decoder) line() bool {
 		return d.lex.fail("%s", t.time.problem(time))
 	}
 	t.commit(s, time)
+	d.cells += len(t.active)
 	t.missing = append(t.missing, d.at.fresh...)
 	d.result.Rows++
 	return true
@@ -193,8 +212,8 @@ func (d *Decoder) enter(t *tableRows) {
 	}
 }
 
-// reject takes back what a line has left behind, and notes why it failed.
-func (d *Decoder) reject(line int) {
+// rollback takes back what a line has left behind.
+func (d *Decoder) rollback() {
 	for _, c := range d.at.used {
 		c.truncate(d.at.row)
 	}
@@ -206,6 +225,11 @@ func (d *Decoder) reject(line int) {
 		t.discard(d.at.fresh)
 		d.created -= len(d.at.fresh)
 	}
+	d.cells = d.at.cells
+}
+
+// reject notes why a line failed, and goes to the next.
+func (d *Decoder) reject(line int) {
 	d.result.Dropped++
 	if len(d.result.Errors) < d.opts.MaxErrors {
 		d.result.Errors = append(d.result.Errors, LineError{line, d.lex.problem})

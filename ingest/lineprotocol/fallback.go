@@ -131,19 +131,12 @@ func (d *Decoder) fill(t *tableRows) bool {
 		case f.now:
 			f.value = value{kind: kindInt, int: inUnit(time.Unix(0, d.req.Now).UTC(), c.typ)}
 		}
-		d.use(t, c)
+		if !d.use(t, c) {
+			return false
+		}
 		if problem := c.put(d.at.row, &f.value); problem != "" {
 			return d.lex.fail("field %q: its default %s", c.name, problem)
 		}
 	}
 	return true
-}
-
-// use notes that the line has a value for c.
-func (d *Decoder) use(t *tableRows, c *column) {
-	if !c.active {
-		c.active = true
-		t.active = append(t.active, c)
-	}
-	d.at.used = append(d.at.used, c)
 }

@@ -39,6 +39,9 @@ func (b *bench) decode(body []byte, p Precision, now int64) *Result {
 			Refuse: func(table, column string) string { return b.refused[[2]string{table, column}] },
 		})
 		if len(r.Missing) == 0 {
+			if r.Used != len(body) {
+				b.Errorf("decoded only %d of %d bytes", r.Used, len(body))
+			}
 			return r
 		}
 		b.create(r.Missing)

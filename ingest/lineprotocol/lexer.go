@@ -51,8 +51,8 @@ type lexer struct {
 	quiet   bool // problems are not wanted in words
 }
 
-func (l *lexer) reset(buf []byte) {
-	*l = lexer{buf: buf, line: 1, scratch: l.scratch[:0]}
+func (l *lexer) reset(buf []byte, line int) {
+	*l = lexer{buf: buf, line: line, scratch: l.scratch[:0]}
 }
 
 // fail notes what is wrong and returns false.

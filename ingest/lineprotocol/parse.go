@@ -163,7 +163,9 @@ func (d *Decoder) fields(t *tableRows) bool {
 		if !ok {
 			return false
 		}
-		d.use(t, c)
+		if !d.use(t, c) {
+			return false
+		}
 		if problem := c.put(d.at.row, &l.value); problem != "" {
 			return l.fail("field %q is %s: the %s %s", c.name, c.typ.SQL(), l.value.kind, problem)
 		}
@@ -174,6 +176,22 @@ func (d *Decoder) fields(t *tableRows) bool {
 			return l.fail("more than %d fields", d.opts.MaxColumns)
 		}
 	}
+}
+
+// use notes that the line has a value for c. A column that had none before
+// gets a null for each row so far; if there is no room for them, the line must
+// wait for the next pass.
+func (d *Decoder) use(t *tableRows, c *column) bool {
+	if !c.active {
+		if d.cells += d.at.row; d.cells >= d.opts.MaxCells && d.result.Rows > 0 {
+			d.at.full = true
+			return false
+		}
+		c.active = true
+		t.active = append(t.active, c)
+	}
+	d.at.used = append(d.at.used, c)
+	return true
 }
 
 // field takes field number k and returns its column; the value is in
