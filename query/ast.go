@@ -147,6 +147,16 @@ func label(n node) string {
 		return labelCall(n)
 	case "STAR":
 		return "*"
+	case "SUBQUERY":
+		return "subquery"
+	case "COMPARISON":
+		return "(" + label(child(n, "left")) + " " + compareText[compares[text(n, "type")]] + " " + label(child(n, "right")) + ")"
+	case "CASE":
+		return "case"
+	case "OPERATOR", "CONJUNCTION", "WINDOW":
+		typ := strings.ToLower(text(n, "type"))
+		_, typ, _ = strings.Cut(typ, "_")
+		return typ
 	}
 	return strings.ToLower(text(n, "type"))
 }

@@ -195,8 +195,9 @@ func (in *instance) connect() (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: dc, in: in}
+	// json() is twice as fast as a cast to JSON.
 	if c.serialize, err = dc.Prepare("SELECT json_serialize_sql(?::VARCHAR)"); err == nil {
-		c.print, err = dc.Prepare("SELECT json_deserialize_sql(?::VARCHAR::JSON)")
+		c.print, err = dc.Prepare("SELECT json_deserialize_sql(json(?::VARCHAR))")
 	}
 	if err != nil {
 		c.close()

@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/varvedb/varve/fault"
@@ -66,12 +67,13 @@ func (st *statement) fault(err error) error {
 	return fault.Errorf(kinds[d.Class], "%s", cleanMessage(d.Message))
 }
 
+// scanCall is a scan as DuckDB prints it in front of the table's name.
+var scanCall = regexp.MustCompile(`"?` + scanFunction + `"?\(\d+\) AS `)
+
 // cleanMessage takes what is DuckDB's own out of a message.
 func cleanMessage(s string) string {
-	s = unmark(s)
-	if i := strings.Index(s, "\n\nCandidate functions"); i > 0 {
-		return s
-	}
+	s = scanCall.ReplaceAllString(unmark(s), "")
+	s, _, _ = strings.Cut(s, "\n\tCandidate functions")
 	s, _, _ = strings.Cut(s, "\nDid you mean")
 	return s
 }

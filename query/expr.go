@@ -81,9 +81,21 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	return n
 }
 
-// constant mends what the round trip through the tree would lose: the parser
-// hands x'ab' on as the text xab.
+// constant mends what the round trip through the tree would lose: 1e3 would
+// come back as a decimal and 5. as an integer, and the parser hands x'ab' on as
+// the text xab.
 func (r *rewriter) constant(n node) node {
+	typ := child(child(n, "value"), "type")
+	if info := child(typ, "type_info"); text(typ, "id") == "DECIMAL" && number(info["scale"]) == "0" {
+		r.changes++
+		c := newCast(newConstant("VARCHAR", string(number(child(n, "value")["value"]))), "DECIMAL")
+		c["cast_type"] = typ
+		return named(c, n)
+	}
+	if id, v, ok := constant(n); ok && (id == "DOUBLE" || id == "FLOAT") {
+		r.changes++
+		return named(newCast(newConstant("VARCHAR", string(number(v))), id), n)
+	}
 	s, ok := stringConstant(n)
 	at, err := location(n)
 	if !ok || err != nil || s == "" || at+1 >= len(r.req.SQL) || r.req.SQL[at+1] != '\'' {
@@ -101,6 +113,10 @@ func (r *rewriter) columnRef(n node, sc *scope) node {
 	if t, ok := r.fold(n, sc); ok {
 		r.changes++
 		return named(r.freeTime(t, path[0]), n)
+	}
+	if len(path) == 1 && denied(strings.ToLower(path[0])) && sc.find(path) == nil {
+		r.fail(fault.Plan, "column %s does not exist", path[0]) // DuckDB would call the function
+		return n
 	}
 	if len(path) == 3 && sc.qualified(path) {
 		n["column_names"] = []any{path[1], path[2]}
@@ -153,27 +169,47 @@ func (r *rewriter) cast(n node, sc *scope) node {
 // call checks that a function may be called and rewrites those on times.
 func (r *rewriter) call(n node, sc *scope) node {
 	name := strings.ToLower(text(n, "function_name"))
-	if schema := text(n, "schema"); deniedFunctions[name] || !functionSchemas[strings.ToLower(schema)] {
+	if schema := text(n, "schema"); denied(name) || !functionSchemas[strings.ToLower(schema)] {
 		r.fail(fault.Plan, "function %s does not exist", name)
 		return nil
 	}
 	if class(n) == "WINDOW" {
 		return nil
 	}
+	r.timeArgument(n, name)
 	if t, ok := r.fold(n, sc); ok {
 		return r.freeTime(t, name)
 	}
 	switch name {
 	case "first_value":
 		n["function_name"] = "first"
+		r.changes++
 	case "last_value":
 		n["function_name"] = "last"
+		r.changes++
 	}
 	typ := sc.typeOf(n)
 	if typ == table.InvalidType || typ == table.TimestampMicrosecond {
 		return nil
 	}
 	return r.timeCall(n, name, typ, sc)
+}
+
+// timeArguments says which argument of a function, if it is a string, is a time.
+var timeArguments = map[string]int{"to_unixtime": 0, "date_trunc": 1, "datetrunc": 1, "date_bin": 2, "time_bucket": 2}
+
+// timeArgument gives such a string the meaning that time literals have.
+func (r *rewriter) timeArgument(n node, name string) {
+	args := list(n, "children")
+	i, ok := timeArguments[name]
+	if !ok || i >= len(args) {
+		return
+	}
+	s, ok := stringConstant(args[i].(node))
+	if t, isTime := parseTime(s, r.req.TimeZone); ok && isTime {
+		r.changes++
+		args[i] = r.timeLiteral(t, "TIMESTAMP")
+	}
 }
 
 // timeCall keeps the unit of the argument where DuckDB would answer

@@ -12,7 +12,6 @@ import (
 
 // fold evaluates an expression that is a constant point in time: now() and its
 // relatives, typed literals, and both of them moved by intervals or truncated.
-// bare is false for what a string or number alone does not say to be a time.
 func (r *rewriter) fold(n node, sc *scope) (t time.Time, ok bool) {
 	switch class(n) {
 	case "CAST":
@@ -79,6 +78,10 @@ func (r *rewriter) foldCall(n node, sc *scope) (time.Time, bool) {
 	args := list(n, "children")
 	if len(args) == 0 {
 		return r.clock(text(n, "function_name"))
+	}
+	if len(args) == 1 && strings.EqualFold(text(n, "function_name"), "ago") {
+		i, ok := foldInterval(args[0].(node))
+		return i.addTo(r.req.Now.UTC(), -1), ok
 	}
 	if len(args) != 2 {
 		return time.Time{}, false

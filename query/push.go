@@ -287,7 +287,7 @@ func pushOrder(n node, sc *scope) {
 		m := m.(node)
 		switch text(m, "type") {
 		case "ORDER_MODIFIER":
-			order = timeOrder(m, sc)
+			order = timeOrder(m, n, sc)
 		case "LIMIT_MODIFIER":
 			limit = limitOf(m)
 		default:
@@ -328,8 +328,9 @@ func rowWise(v any) bool {
 	return true
 }
 
-// timeOrder returns the order of an ORDER BY of the time index alone.
-func timeOrder(m node, sc *scope) table.Order {
+// timeOrder returns the order of an ORDER BY of the time index alone. In ORDER
+// BY an alias goes before a column.
+func timeOrder(m, sel node, sc *scope) table.Order {
 	orders := list(m, "orders")
 	if len(orders) != 1 {
 		return table.Unordered
@@ -340,8 +341,10 @@ func timeOrder(m node, sc *scope) table.Order {
 		return table.Unordered
 	}
 	path := names(x, "column_names")
-	if _, hidden := sc.aliases[strings.ToLower(path[len(path)-1])]; hidden && len(path) == 1 {
-		return table.Unordered // an alias goes before a column in ORDER BY
+	for _, item := range list(sel, "select_list") {
+		if strings.EqualFold(text(item.(node), "alias"), path[len(path)-1]) {
+			return table.Unordered
+		}
 	}
 	if col, _ := target(sc, x); col == nil || col.Role != table.Timestamp {
 		return table.Unordered

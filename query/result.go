@@ -50,7 +50,7 @@ func (r *Result) Next(ctx context.Context) (*Chunk, error) {
 	if r.ended || r.closed {
 		return nil, nil
 	}
-	if ctx != r.st.parent {
+	if ctx.Done() != r.st.parent.Done() {
 		stop := context.AfterFunc(ctx, r.st.cancel)
 		defer stop()
 	}

@@ -261,6 +261,7 @@ func (r *rewriter) baseTable(n node, sc *scope, pushable bool) node {
 	if database == "" {
 		if c := sc.ctes.find(name); c != nil {
 			n["table_name"] = c.internal
+			r.changes++
 			sc.relations = append(sc.relations, &relation{name: text(n, "alias"),
 				columns: rename(c.columns, names(n, "column_name_alias"))})
 			return n
@@ -275,6 +276,7 @@ func (r *rewriter) baseTable(n node, sc *scope, pushable bool) node {
 	if info == nil {
 		return n
 	}
+	r.changes++
 	src := newSource(r.engine, info)
 	r.sources = append(r.sources, src)
 	rel := &relation{database: database, name: text(n, "alias"), source: src, pushable: pushable}

@@ -13,8 +13,8 @@ import (
 //
 //  1. A thread takes the next partition and reads it to its end, so that one
 //     thread alone sees the partitions in their order.
-//  2. Every partition that is being read, and one more per scan, has a goroutine
-//     that fetches its next batch. A thread that has copied the last rows of a
+//  2. Every partition that is being read, and as many more as there are threads,
+//     has a goroutine that fetches its next batch. A thread that has copied the last rows of a
 //     batch asks for the next one before it hands them to DuckDB, and the
 //     partition that a thread will take next has fetched its first batch by then.
 //     A batch is good until the next one is asked for, so no further ahead can be

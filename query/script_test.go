@@ -40,12 +40,17 @@ var testNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 // read runs a statement and returns its columns and rows, as a script shows
 // them.
 func read(e *Engine, req Request) (string, error) {
-	ctx := context.Background()
-	r, err := e.Query(ctx, req)
+	r, err := e.Query(context.Background(), req)
 	if err != nil {
 		return "", err
 	}
+	return collect(r)
+}
+
+// collect reads a result to its end and closes it.
+func collect(r *Result) (string, error) {
 	defer r.Close()
+	ctx := context.Background()
 	var b strings.Builder
 	for i, c := range r.Columns() {
 		if i > 0 {

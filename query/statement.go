@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -97,7 +98,12 @@ func (st *statement) interrupt() {
 	}
 }
 
-func (st *statement) start(req Request, mode explainMode) (*Result, error) {
+func (st *statement) start(req Request, mode explainMode) (r *Result, err error) {
+	defer func() { // so that a tree we did not foresee costs no slot
+		if p := recover(); p != nil {
+			r, err = nil, fmt.Errorf("query: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
 	sql, err := st.rewrite(req)
 	if err != nil {
 		return nil, err

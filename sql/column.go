@@ -73,14 +73,15 @@ func (c *columnBuilder) append(v value, conv *converter) (err error) {
 			err = appendBytes(c, s)
 		}
 	}
-	if fault.KindOf(err) == fault.TooLarge {
+	switch {
+	case err == nil:
+		c.appended()
+		return nil
+	case fault.KindOf(err) == fault.TooLarge:
 		return err
-	}
-	if err != nil {
+	default:
 		return fault.Errorf(fault.Invalid, "%s", explain(v, c.Name, typ, err))
 	}
-	c.appended()
-	return nil
 }
 
 // appendVector adds the first n values of v, which has the column's type.

@@ -79,7 +79,11 @@ func TestParseDuration(t *testing.T) {
 		if got != want {
 			t.Errorf("%q is %s, want %s", s, got, want)
 		}
+		if again, _ := ParseDuration(formatDuration(got)); ok && again != got {
+			t.Errorf("%s is written as %s", got, formatDuration(got))
+		}
 	}
+	f("1d 1ns", 24*time.Hour+1)
 	f("90s", 90*time.Second)
 	f(" 1h 30m", 90*time.Minute)
 	f("1h30m", 90*time.Minute)

@@ -55,9 +55,9 @@ func keyOf(columns []columnDef) []string {
 	return key
 }
 
-// inheritedOptions are copied from the database to its new tables. ttl and the
-// compaction options are not: they are looked up when they are needed.
-var inheritedOptions = []string{"append_mode", "merge_mode", "skip_wal", "sst_format"}
+// inheritedOptions are copied from the database to its new tables. The others
+// are not: they shall be looked up in the database when they are needed.
+var inheritedOptions = []string{"append_mode", "merge_mode", "skip_wal", "sst_format", "compaction.twcs.time_window"}
 
 // inherit adds the database's options that the table does not give itself.
 // Its append_mode and merge_mode count as one choice.

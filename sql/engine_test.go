@@ -3,6 +3,7 @@ package sql_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,15 +22,7 @@ import (
 // TestEngine runs testdata/engine against DuckDB and a storage engine in
 // memory. A block's values are printed as JSON; "restart" restarts the engine.
 func TestEngine(t *testing.T) {
-	queries, err := query.Open(query.Options{TempDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := queries.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	queries := openQuery(t)
 	datadriven.Walk(t, "testdata/engine", func(t *testing.T, path string) {
 		s := newSystem(t, queries)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -44,6 +37,43 @@ func TestEngine(t *testing.T) {
 			return ""
 		})
 	})
+}
+
+func openQuery(t *testing.T) *query.Engine {
+	queries, err := query.Open(query.Options{TempDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := queries.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return queries
+}
+
+// Nothing that SQL can say reaches a file, a setting, an extension or DuckDB's
+// own state: every form in testdata/guard.sql is refused and changes nothing.
+func TestGuard(t *testing.T) {
+	s := newSystem(t, openQuery(t))
+	const look = "SELECT * FROM g; SHOW TABLES; SHOW DATABASES"
+	s.run("CREATE TABLE g (ts TIMESTAMP TIME INDEX, a STRING)")
+	before := s.run(look)
+	forms, err := os.ReadFile("testdata/guard.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for form := range strings.Lines(string(forms)) {
+		if strings.HasPrefix(form, "--") {
+			continue
+		}
+		if out := s.run(form); !strings.HasPrefix(out, "error") || strings.Contains(out, "root:") {
+			t.Errorf("%sis not refused: %s", form, out)
+		}
+	}
+	if after := s.run(look); after != before {
+		t.Errorf("something has changed:\n%s\nbefore:\n%s", after, before)
+	}
 }
 
 // A system is everything below /v1/sql.

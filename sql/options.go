@@ -10,26 +10,26 @@ import (
 	"github.com/varvedb/varve/fault"
 )
 
-// optionChecks are the options that a table may have in WITH, each with the
-// check of its value.
-var optionChecks = map[string]func(value string) bool{
-	"append_mode": isBool,
-	"merge_mode":  isOneOf("last_row", "last_non_null"),
-	"ttl":         isTTL,
-	"comment":     isAnything,
-	"skip_wal":    isBool,
+// optionValues are the options that a table may have in WITH, each with what
+// makes its value canonical, so that its readers need to know one spelling.
+var optionValues = map[string]func(value string) (canonical string, ok bool){
+	"append_mode": boolean,
+	"merge_mode":  oneOf("last_row", "last_non_null"),
+	"ttl":         ttl,
+	"comment":     anything,
+	"skip_wal":    boolean,
 
-	"compaction.type":                      isOneOf("twcs"),
-	"compaction.override":                  isBool,
-	"compaction.twcs.time_window":          isDuration,
-	"compaction.twcs.trigger_file_num":     isCount,
-	"compaction.twcs.max_output_file_size": isSize,
+	"compaction.type":                      oneOf("twcs"),
+	"compaction.override":                  boolean,
+	"compaction.twcs.time_window":          duration,
+	"compaction.twcs.trigger_file_num":     count,
+	"compaction.twcs.max_output_file_size": size,
 
-	"write_buffer_size":       isSize,
-	"auto_flush_interval":     isDuration,
-	"max_row_group_row_count": isCount,
-	"sst_format":              isOneOf("flat"),
-	"table_data_model":        isAnything,
+	"write_buffer_size":       size,
+	"auto_flush_interval":     duration,
+	"max_row_group_row_count": count,
+	"sst_format":              oneOf("flat"),
+	"table_data_model":        anything,
 }
 
 // databaseOptions are those that a database may have, for its new tables.
@@ -37,7 +37,7 @@ var databaseOptions = []string{"append_mode", "merge_mode", "ttl", "skip_wal", "
 	"compaction.type", "compaction.twcs.time_window", "compaction.twcs.trigger_file_num", "compaction.twcs.max_output_file_size"}
 
 func checkTableOptions(options []option) error {
-	if err := checkOptions("table", options, func(key string) bool { return optionChecks[key] != nil }); err != nil {
+	if err := checkOptions("table", options, func(key string) bool { return optionValues[key] != nil }); err != nil {
 		return err
 	}
 	if optionValue(options, "append_mode") == "true" && optionValue(options, "merge_mode") == "last_non_null" {
@@ -60,13 +60,12 @@ func checkOptions(what string, options []option, known func(string) bool) error 
 			return fault.Errorf(fault.Invalid, "a %s has no option %q", what, o.key)
 		case seen[o.key]:
 			return fault.Errorf(fault.Invalid, "the option %q is given twice", o.key)
-		case !optionChecks[o.key](o.value):
+		}
+		value, ok := optionValues[o.key](o.value)
+		if !ok {
 			return fault.Errorf(fault.Invalid, "the option %q cannot be %q", o.key, o.value)
 		}
-		seen[o.key] = true
-		if o.key == "append_mode" || o.key == "merge_mode" {
-			options[i].value = strings.ToLower(o.value)
-		}
+		seen[o.key], options[i].value = true, value
 	}
 	return nil
 }
@@ -79,45 +78,65 @@ func optionValue(options []option, key string) string {
 	return ""
 }
 
-func isAnything(string) bool { return true }
+func anything(s string) (string, bool) { return s, true }
 
-func isBool(s string) bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") }
+var boolean = oneOf("true", "false")
 
-func isOneOf(words ...string) func(string) bool {
-	return func(s string) bool { return slices.Contains(words, strings.ToLower(s)) }
+func oneOf(words ...string) func(string) (string, bool) {
+	return func(s string) (string, bool) {
+		s = strings.ToLower(s)
+		return s, slices.Contains(words, s)
+	}
 }
 
-func isCount(s string) bool {
+func count(s string) (string, bool) {
 	n, err := strconv.ParseUint(s, 10, 31)
-	return err == nil && n > 0
+	return strconv.FormatUint(n, 10), err == nil && n > 0
 }
 
-func isDuration(s string) bool {
+// duration accepts whole milliseconds from a second on.
+func duration(s string) (string, bool) {
 	d, ok := ParseDuration(s)
-	return ok && d > 0
+	return formatDuration(d), ok && d >= time.Second && d%time.Millisecond == 0
 }
 
-// isTTL accepts a duration, or a word or zero for keeping rows for ever.
-func isTTL(s string) bool {
-	switch strings.ToLower(s) {
-	case "", "forever", "0":
-		return true
+// ttl accepts a duration, or a word or zero for keeping rows for ever.
+func ttl(s string) (string, bool) {
+	d, ok := ParseDuration(s)
+	if word := strings.ToLower(s); word == "" || word == "forever" || word == "0" || ok && d == 0 {
+		return "forever", true
 	}
-	d, ok := ParseDuration(s)
-	return ok && d >= 0
+	return duration(s)
 }
 
-func isSize(s string) bool {
-	digits := strings.TrimRight(strings.ToUpper(s), "KMGTIB ")
+func size(s string) (string, bool) {
+	upper := strings.ToUpper(strings.TrimSpace(s))
+	digits := strings.TrimRight(upper, "KMGTIB ")
 	n, err := strconv.ParseUint(digits, 10, 40)
-	if err != nil || n == 0 {
-		return false
-	}
-	switch strings.TrimSpace(strings.ToUpper(s[len(digits):])) {
+	unit := strings.TrimSpace(upper[len(digits):])
+	switch unit {
 	case "", "B", "K", "KB", "KIB", "M", "MB", "MIB", "G", "GB", "GIB", "T", "TB", "TIB":
-		return true
+		return strconv.FormatUint(n, 10) + unit, err == nil && n > 0
 	}
-	return false
+	return "", false
+}
+
+// formatDuration writes a duration with the units d, h, m, s, ms, us and ns.
+func formatDuration(d time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	var b []byte
+	for _, u := range []struct {
+		name string
+		size time.Duration
+	}{{"d", day}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond}, {"ns", 1}} {
+		if n := d / u.size; n > 0 {
+			b = append(strconv.AppendInt(b, int64(n), 10), u.name...)
+			d -= n * u.size
+		}
+	}
+	return string(b)
 }
 
 // durationUnits are the units of a duration. A month is 30.44 days and a year

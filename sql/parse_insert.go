@@ -73,47 +73,47 @@ type rowReader struct {
 
 // rows reads all rows and hands out each value and each end of a row.
 func (r *rowReader) rows(set func(i int, v value) error, end func() error) error {
-	for row := 1; r.err == nil && !r.unknown; row++ {
-		r.expectOp('(')
-		for i := 0; r.err == nil && !r.unknown; i++ {
-			if i == r.width {
-				r.fail("row %d has more than %d values", row, r.width)
-				break
-			}
-			v := r.cell(row, i)
-			if r.err != nil || r.unknown {
-				break
-			}
-			if !r.collect {
-				if err := set(i, v); err != nil {
-					return inRow(err, row)
-				}
-			}
-			if r.acceptOp(',') {
-				continue
-			}
-			if i+1 < r.width {
-				r.fail("row %d has too few values, %d of %d", row, i+1, r.width)
-			}
-			break
+	for row := 1; ; row++ {
+		if err := r.row(row, set); err != nil {
+			return inRow(err, row)
 		}
-		if r.unknown {
-			return nil
+		if r.err != nil || r.unknown {
+			return r.err
 		}
-		r.expectOp(')')
-		if r.err == nil && !r.collect {
+		if !r.collect {
 			if err := end(); err != nil {
 				return inRow(err, row)
 			}
 		}
 		if !r.acceptOp(',') {
-			break
+			r.end()
+			return r.err
 		}
 	}
-	if r.err == nil && !r.unknown {
-		r.end()
+}
+
+// row reads one (value, …).
+func (r *rowReader) row(row int, set func(i int, v value) error) error {
+	r.expectOp('(')
+	for i := range r.width {
+		v := r.cell(row, i)
+		if r.err != nil || r.unknown {
+			return nil
+		}
+		if !r.collect {
+			if err := set(i, v); err != nil {
+				return err
+			}
+		}
+		if i+1 < r.width && !r.acceptOp(',') {
+			r.fail("row %d has too few values, %d of %d", row, i+1, r.width)
+		}
 	}
-	return r.err
+	if r.isOp(',') {
+		r.fail("row %d has more than %d values", row, r.width)
+	}
+	r.expectOp(')')
+	return nil
 }
 
 // end checks what is behind the last row.

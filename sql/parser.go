@@ -179,23 +179,6 @@ func (p *parser) string(what string) string {
 	return s
 }
 
-// skipParens moves over a balanced (…), if one is next.
-func (p *parser) skipParens() {
-	depth := 0
-	for p.tok.kind != endToken {
-		switch {
-		case p.isOp('('):
-			depth++
-		case p.isOp(')'):
-			depth--
-		}
-		p.advance()
-		if depth == 0 {
-			return
-		}
-	}
-}
-
 // like reads an optional LIKE 'pattern'.
 func (p *parser) like() *string {
 	if p.is("WHERE") {

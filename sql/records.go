@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/varvedb/varve/query"
@@ -43,6 +44,7 @@ type Chunk interface {
 // queryRecords are the Records of package query.
 type queryRecords struct{ *query.Result }
 
+// Next returns the next chunk, and a nil Chunk rather than a nil *query.Chunk.
 func (r queryRecords) Next(ctx context.Context) (Chunk, error) {
 	c, err := r.Result.Next(ctx)
 	if err != nil || c == nil {
@@ -70,8 +72,10 @@ func newListing(columns ...string) *listing {
 
 func (l *listing) add(row ...string) { l.rows = append(l.rows, row) }
 
+// Columns returns the columns, all of text.
 func (l *listing) Columns() []Column { return l.columns }
 
+// Next returns the listing itself, once.
 func (l *listing) Next(context.Context) (Chunk, error) {
 	if l.read || len(l.rows) == 0 {
 		return nil, nil
@@ -80,18 +84,23 @@ func (l *listing) Next(context.Context) (Chunk, error) {
 	return l, nil
 }
 
+// Close does nothing.
 func (l *listing) Close() {}
 
+// Len returns the number of rows.
 func (l *listing) Len() int { return len(l.rows) }
 
+// AppendJSON appends a text as a JSON string.
 func (l *listing) AppendJSON(dst []byte, col, row int) []byte {
 	return AppendJSONString(dst, l.rows[row][col])
 }
 
+// AppendText appends a text.
 func (l *listing) AppendText(dst []byte, col, row int) []byte {
 	return append(dst, l.rows[row][col]...)
 }
 
+// Vector returns false: a listing has no vectors.
 func (l *listing) Vector(int) (*table.Vector, bool) { return nil, false }
 
 // AppendJSONString appends s as a JSON string. Bytes that are not UTF-8 become
@@ -147,7 +156,7 @@ func newChunkColumn(c Column, chunk Chunk, col int) chunkColumn {
 	if v, ok := chunk.Vector(col); ok {
 		cc.vector, cc.typ = v, v.Type
 	}
-	cc.number = len(c.Type) >= 7 && c.Type[:7] == "Decimal" || c.Type == "Int128" || c.Type == "UInt128"
+	cc.number = strings.HasPrefix(c.Type, "Decimal(")
 	return cc
 }
 

@@ -118,9 +118,24 @@ func (r *rewriter) endsOperand(i int) bool {
 	return l.afterOperand()
 }
 
+// clauses are the keywords that can follow an alias, so that "div" in front of
+// one is a name.
+var clauses = map[string]bool{"FROM": true, "WHERE": true, "GROUP": true, "HAVING": true, "QUALIFY": true, "WINDOW": true,
+	"ORDER": true, "LIMIT": true, "OFFSET": true, "UNION": true, "EXCEPT": true, "INTERSECT": true, "USING": true, "ON": true,
+	"JOIN": true, "INNER": true, "LEFT": true, "RIGHT": true, "FULL": true, "CROSS": true, "NATURAL": true, "ASOF": true}
+
 func (r *rewriter) startsOperand(i int) bool {
 	text := r.text(i)
-	return text != "" && (r.tokens[i].kind != opToken || strings.Contains("(-+$?", text))
+	switch {
+	case text == "":
+		return false
+	case r.tokens[i].kind == opToken:
+		return strings.Contains("(-+$?", text)
+	case r.tokens[i].kind == wordToken:
+		return !clauses[strings.ToUpper(text)]
+	default:
+		return true
+	}
 }
 
 // named gives a constant that is a column of its own the name that it had as

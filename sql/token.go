@@ -2,6 +2,7 @@ package sql
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/varvedb/varve/fault"
@@ -65,7 +66,7 @@ func (l *lexer) scan() (kind, error) {
 		l.pos++
 		return hexToken, l.quoted('\'', "hexadecimal string")
 	case isLetter(c):
-		for l.pos < len(l.src) && isWordByte(l.src[l.pos]) {
+		for l.pos < len(l.src) && isWordByte(l.src[l.pos]) && l.wideSpace() == 0 {
 			l.pos++
 		}
 		return wordToken, nil
@@ -125,6 +126,8 @@ func (l *lexer) skipSpace() error {
 		switch c := l.src[l.pos]; {
 		case c == ' ' || '\t' <= c && c <= '\r':
 			l.pos++
+		case c >= utf8.RuneSelf && l.wideSpace() > 0:
+			l.pos += l.wideSpace()
 		case c == '-' && l.at(l.pos+1) == '-':
 			end := strings.IndexByte(l.src[l.pos:], '\n')
 			if end < 0 {
@@ -140,6 +143,19 @@ func (l *lexer) skipSpace() error {
 		}
 	}
 	return nil
+}
+
+// wideSpace returns the length of the Unicode space at l.pos, or 0. Texts that
+// were copied from a page have them, and DuckDB takes them for spaces too.
+func (l *lexer) wideSpace() int {
+	if l.src[l.pos] < utf8.RuneSelf {
+		return 0
+	}
+	r, size := utf8.DecodeRuneInString(l.src[l.pos:])
+	if unicode.IsSpace(r) {
+		return size
+	}
+	return 0
 }
 
 func (l *lexer) blockComment() error {

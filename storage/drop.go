@@ -52,7 +52,8 @@ func (e *Engine) takeRegions(ctx context.Context, id table.ID) ([]*region, error
 // drop ends a region: no write or flush is under way when it returns.
 func (r *region) drop(ctx context.Context) error {
 	select {
-	case r.flushing <- struct{}{}: // and keep it: nobody flushes again
+	case r.flushing <- struct{}{}:
+		defer func() { <-r.flushing }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

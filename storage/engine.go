@@ -55,6 +55,11 @@ type Options struct {
 	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
 	WAL            wal.Options
 
+	// MergeWholeRows is the number of rows below which a scan merges sources
+	// that overlap somewhere as a whole; 131,072. Of more rows, it reads what
+	// lies at times of one source only without a merge.
+	MergeWholeRows int64
+
 	Now        func() time.Time      // time.Now
 	Rand       io.Reader             // names of files; crypto/rand
 	Logger     *slog.Logger          // slog.Default()
@@ -70,6 +75,7 @@ func (o Options) withDefaults() Options {
 	orElse(&o.WriteWait, 10*time.Second)
 	orElse(&o.PageCacheBytes, 256<<20)
 	orElse(&o.FooterBytes, 64<<20)
+	orElse(&o.MergeWholeRows, 2*morselRows)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -41,7 +41,7 @@ type sealedSet struct {
 func (r *region) flush(ctx context.Context, reason string) error {
 	select {
 	case r.flushing <- struct{}{}:
-		defer func() { <-r.flushing }()
+		defer func() { <-r.flushing; r.e.wakeFlusher() }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -82,7 +82,8 @@ type dueFlush struct {
 type load struct {
 	region  *region
 	bytes   int64 // in memtables that are not sealed
-	sealed  bool  // an earlier flush failed or is running
+	sealed  int64 // bytes on their way to files
+	busy    bool  // a flush is running
 	age     time.Duration
 	backOff time.Duration
 }
@@ -90,7 +91,12 @@ type load struct {
 func (r *region) load(now time.Time) load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := load{region: r, bytes: r.mu.bytes, sealed: len(r.mu.sealed) > 0}
+	l := load{region: r, bytes: r.mu.bytes, busy: len(r.flushing) > 0}
+	for _, set := range r.mu.sealed {
+		for _, t := range set.tables {
+			l.sealed += t.Bytes()
+		}
+	}
 	if r.mu.bytes > 0 {
 		l.age = now.Sub(r.mu.since)
 	}
@@ -104,7 +110,7 @@ func (r *region) load(now time.Time) load {
 func (e *Engine) loads() []load {
 	var loads []load
 	for _, r := range e.openRegions() {
-		if l := r.load(e.opts.Now()); l.bytes > 0 || l.sealed {
+		if l := r.load(e.opts.Now()); l.bytes > 0 || l.sealed > 0 {
 			loads = append(loads, l)
 		}
 	}
@@ -116,15 +122,20 @@ func (e *Engine) loads() []load {
 // the regions that the log wants flushed.
 func (e *Engine) due(loads []load, logged map[table.RegionID]bool) []dueFlush {
 	over := e.memBytes.Load() - e.softLimit()
+	for _, l := range loads {
+		over -= l.sealed
+	}
 	var due []dueFlush
 	for _, l := range loads {
 		d := dueFlush{region: l.region, after: l.backOff}
 		switch {
+		case l.busy:
+			continue // it wakes the flusher at its end
 		case l.bytes >= e.opts.FlushBytes:
 			d.reason = "size"
 		case over > 0 && l.bytes > 0:
 			d.reason = "memory"
-		case l.sealed:
+		case l.sealed > 0:
 			d.reason = "retry"
 		case logged[l.region.id]:
 			d.reason = "wal"

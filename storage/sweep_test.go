@@ -25,6 +25,7 @@ type sweep struct {
 	tables *storagetest.Tables
 	events *table.Info // append: every row shows, so that twice is seen too
 	points *table.Info // last_row: every write overwrites the one before
+	cold   *table.Info // append: one row, which the log has to carry along
 }
 
 func newSweep() *sweep {
@@ -32,7 +33,8 @@ func newSweep() *sweep {
 	s.events = storagetest.Table(1, "events", table.Append, "host String tag", "ts TimestampMillisecond time", "id Int64", "pad String")
 	s.events.Regions = 2
 	s.points = storagetest.Table(2, "points", table.LastRow, "host String tag", "ts TimestampMillisecond time", "id Int64")
-	for _, info := range []*table.Info{s.events, s.points} {
+	s.cold = storagetest.Table(3, "cold", table.Append, "ts TimestampMillisecond time", "id Int64")
+	for _, info := range []*table.Info{s.events, s.points, s.cold} {
 		info.Options = map[string]string{"compaction.twcs.time_window": "1h"}
 		s.tables.Put(info)
 	}
@@ -46,7 +48,7 @@ func (s *sweep) open(disk objectstore.Disk) (*storage.Engine, error) {
 	}
 	return storage.Open(context.Background(), storage.Options{
 		Disk: disk, DataDir: "data", Bucket: bucket, Tables: s.tables,
-		FlushBytes: 24 << 10, WAL: wal.Options{SegmentBytes: 1500, MaxBytes: 6000, Logger: quiet}, Logger: quiet,
+		FlushBytes: 256 << 10, WAL: wal.Options{SegmentBytes: 1500, MaxBytes: 6000, Logger: quiet}, Logger: quiet,
 	})
 }
 
@@ -57,6 +59,7 @@ type history struct {
 	mu     sync.Mutex
 	acked  []int // batches whose write returned without an error
 	failed []int
+	cold   bool // the cold row was acknowledged
 }
 
 const (
@@ -79,6 +82,7 @@ func (s *sweep) batch(n int) *table.Rows {
 func (s *sweep) run(e *storage.Engine) (h *history, lastPoint []int) {
 	h = &history{}
 	ctx := context.Background()
+	h.cold = e.Write(ctx, s.cold, 0, storagetest.Rows(s.cold, table.Put, []any{1, 1})) == nil
 	var writers sync.WaitGroup
 	for region := range 2 {
 		writers.Go(func() {
@@ -168,6 +172,9 @@ func (s *sweep) compare(t *testing.T, what string, e *storage.Engine, h *history
 	}
 	if len(seen) > 0 {
 		t.Fatalf("%s: rows that nobody wrote: %v", what, seen)
+	}
+	if cold := storagetest.Read(t, e, s.cold, storagetest.All(s.cold)); len(cold) > 1 || h.cold && len(cold) == 0 {
+		t.Fatalf("%s: the cold row is there %d times", what, len(cold))
 	}
 	got := storagetest.Read(t, e, s.points, table.ScanSpec{Times: table.AllTime, Columns: []table.ColumnID{3}})
 	if len(got) > 1 || len(got) == 1 && !slices.Contains(points, atoi(got[0])) || len(got) == 0 && len(points) < sweepBatches {

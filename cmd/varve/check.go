@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -17,10 +16,6 @@ import (
 	"github.com/varvedb/varve/objectstore/editlog"
 	"github.com/varvedb/varve/server"
 	"github.com/varvedb/varve/storage"
-	"github.com/varvedb/varve/storage/manifest"
-	"github.com/varvedb/varve/storage/sst"
-	"github.com/varvedb/varve/storage/wal"
-	"github.com/varvedb/varve/storage/walpayload"
 )
 
 func newCheck() *cobra.Command {
@@ -37,57 +32,51 @@ func newCheck() *cobra.Command {
 	}
 }
 
-// A checker walks a data directory and counts what is wrong in it.
-type checker struct {
-	w        io.Writer
-	disk     objectstore.Disk
-	bucket   objectstore.Bucket
-	problems int
-	files    int
-	rows     int64
-}
-
 func check(ctx context.Context, w io.Writer, home string) error {
-	c := &checker{w: w, disk: objectstore.OSDisk()}
-	unlock, err := c.lock(path.Join(home, server.LockName))
+	disk := objectstore.OSDisk()
+	unlock, err := lockForReading(disk, path.Join(home, server.LockName))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if c.bucket, err = objectstore.ViewDir(c.disk, path.Join(home, server.BucketDir)); err != nil {
+	bucket, err := objectstore.ViewDir(disk, path.Join(home, server.BucketDir))
+	if err != nil {
 		return fmt.Errorf("%s is not a data directory: %w", home, err)
 	}
-	tables, err := c.catalog(ctx)
+	problems, tables, err := checkCatalog(ctx, bucket)
 	if err != nil {
 		return err
 	}
-	regions, err := c.regions(ctx)
+	report, err := storage.Check(ctx, disk, home, bucket, "")
 	if err != nil {
 		return err
 	}
-	for _, r := range regions {
-		if err := c.region(ctx, r); err != nil {
-			return err
-		}
+	problems = append(problems, report.Problems...)
+	for _, key := range report.Orphans {
+		fmt.Fprintf(w, "not in any manifest, harmless: %s\n", key)
 	}
-	records, err := c.wal(storage.WALDir(home))
-	if err != nil {
-		return err
+	for _, torn := range report.Torn {
+		fmt.Fprintf(w, "torn, as after a crash, nothing acknowledged is lost: %s\n", torn)
 	}
-	fmt.Fprintf(w, "%d tables, %d regions, %d files with %d rows, %d WAL records\n", tables, len(regions), c.files, c.rows, records)
-	if c.problems > 0 {
-		return fmt.Errorf("%d things are wrong in %s", c.problems, home)
+	for _, p := range problems {
+		fmt.Fprintf(w, "WRONG %v\n", p)
+	}
+	fmt.Fprintf(w, "%d tables; %d regions with %d files of %d rows; %d WAL segments with %d records of %d rows\n", tables,
+		report.Regions, report.Files, report.FileRows, report.Segments, report.Records, report.RecordRows)
+	if len(problems) > 0 {
+		return fmt.Errorf("%d things are wrong in %s", len(problems), home)
 	}
 	return nil
 }
 
-// lock keeps servers away. A directory without a lock file gets none: it is
-// the copy of a data directory, perhaps on a medium that cannot be written.
-func (c *checker) lock(name string) (unlock func(), err error) {
-	if _, err := c.disk.Stat(name); errors.Is(err, fs.ErrNotExist) {
+// lockForReading keeps servers away. A directory without a lock file gets
+// none: it is the copy of a data directory, perhaps on a medium that cannot be
+// written.
+func lockForReading(disk objectstore.Disk, name string) (unlock func(), err error) {
+	if _, err := disk.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil
 	}
-	l, err := c.disk.Lock(name)
+	l, err := disk.Lock(name)
 	if errors.Is(err, objectstore.ErrLocked) {
 		return nil, fmt.Errorf("a server is using %s; stop it first", path.Dir(name))
 	}
@@ -97,120 +86,27 @@ func (c *checker) lock(name string) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil // the end of the process would do it too
 }
 
-func (c *checker) wrong(format string, args ...any) {
-	c.problems++
-	fmt.Fprintf(c.w, "WRONG "+format+"\n", args...)
-}
-
-// salvage reports a damaged object of an edit log.
-func (c *checker) salvage(key string, err error) { c.wrong("%s: %v", key, err) }
-
-// catalog checks the catalog and returns the number of its tables.
-func (c *checker) catalog(ctx context.Context) (tables int, err error) {
-	_, state, err := editlog.Open(ctx, c.bucket, server.CatalogPrefix, editlog.Options{Salvage: c.salvage})
+// checkCatalog returns what is wrong with the catalog and how many tables it
+// has.
+func checkCatalog(ctx context.Context, bucket objectstore.Bucket) (problems []storage.Problem, tables int, err error) {
+	wrong := func(key string, err error) {
+		problems = append(problems, storage.Problem{Path: key, Reason: err.Error()})
+	}
+	_, state, err := editlog.Open(ctx, bucket, server.CatalogPrefix, editlog.Options{Salvage: wrong})
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	view, err := catalog.Replay(state)
 	if err != nil {
-		c.wrong("catalog: %v", err)
-		return 0, nil
+		wrong(server.CatalogPrefix, err)
+		return problems, 0, nil
 	}
 	for _, db := range view.Databases() {
 		list, err := view.Tables(db.Name)
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 		tables += len(list)
 	}
-	return tables, nil
-}
-
-var manifestKey = regexp.MustCompile(`^(table/[0-9]+/[0-9]+/)manifest/`)
-
-// regions returns the key prefixes of all regions that have a manifest.
-func (c *checker) regions(ctx context.Context) (prefixes []string, err error) {
-	objects, err := c.bucket.List(ctx, "table/")
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objects { // sorted by key
-		m := manifestKey.FindStringSubmatch(o.Key)
-		if m != nil && (len(prefixes) == 0 || prefixes[len(prefixes)-1] != m[1]) {
-			prefixes = append(prefixes, m[1])
-		}
-	}
-	return prefixes, nil
-}
-
-// region checks the manifest under prefix and every file that it lists.
-func (c *checker) region(ctx context.Context, prefix string) error {
-	m, err := manifest.Open(ctx, c.bucket, prefix+"manifest/", manifest.Options{Salvage: c.salvage})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		c.wrong("%v", err)
-		return nil
-	}
-	for _, f := range m.Version().Files {
-		c.files++
-		c.rows += f.Rows
-		if err := sst.Verify(ctx, c.bucket, prefix+"sst/"+f.Name, f.Meta); err != nil {
-			c.wrong("%v", err)
-		}
-	}
-	return nil
-}
-
-// wal checks every segment and returns the number of intact records. What
-// stands behind the last acknowledged record of a segment, as the next one
-// tells it, is what a crash or a full disk left, and not wrong.
-func (c *checker) wal(dir string) (records int, err error) {
-	segments, err := wal.Segments(c.disk, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	var before []wal.Damage // of the segment before
-	for _, name := range segments {
-		var damage []wal.Damage
-		info, err := wal.ReadSegment(c.disk, name, func(e wal.Entry) error {
-			if e.Damage != nil {
-				damage = append(damage, *e.Damage)
-				return nil
-			}
-			records++
-			if _, err := walpayload.Decode(e.Record.Payload); err != nil {
-				c.wrong("%s at %d: %v", name, e.Offset, err)
-			}
-			return nil
-		})
-		if err != nil {
-			c.wrong("%v", err)
-			continue
-		}
-		if !info.HeaderIntact {
-			c.wrong("%s: the header is damaged", name)
-		}
-		c.tell(before, func(d wal.Damage) bool { return info.HeaderIntact && d.Offset >= info.PreviousLength })
-		before = damage
-		if name == segments[len(segments)-1] {
-			c.tell(damage, func(d wal.Damage) bool { return d.Offset >= info.End })
-		}
-	}
-	return records, nil
-}
-
-// tell reports the damage of one segment, except what is torn.
-func (c *checker) tell(damage []wal.Damage, torn func(wal.Damage) bool) {
-	for _, d := range damage {
-		if torn(d) {
-			fmt.Fprintf(c.w, "torn, as after a crash: %v\n", d)
-		} else {
-			c.wrong("wal: %v", d)
-		}
-	}
+	return problems, tables, nil
 }

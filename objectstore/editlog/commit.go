@@ -73,7 +73,7 @@ var errOutdated = errors.New("the log has moved on")
 // begins with the bases, so as long as base is there, no number after it has
 // been deleted.
 func (l *Log) checkBase(ctx context.Context) error {
-	if l.base == 0 {
+	if l.base.number == 0 {
 		switch _, err := l.bucket.Stat(ctx, HintKey(l.prefix)); {
 		case errors.Is(err, objectstore.ErrNotFound):
 			return nil
@@ -83,11 +83,15 @@ func (l *Log) checkBase(ctx context.Context) error {
 			return errOutdated
 		}
 	}
-	switch _, err := l.bucket.Stat(ctx, l.key(l.base)); {
+	switch o, err := l.readHeader(ctx, l.base.number); {
 	case errors.Is(err, objectstore.ErrNotFound):
 		return errOutdated
-	default:
+	case err != nil:
 		return err
+	case markOf(o) != l.base:
+		return errOutdated
+	default:
+		return nil
 	}
 }
 
@@ -108,26 +112,26 @@ func (l *Log) outdated(ctx context.Context, number uint64, err error) error {
 // clean writes the hint to the new base and deletes what lies before it. No
 // number above lastBase was ever a base.
 func (l *Log) clean(ctx context.Context, lastBase uint64) error {
-	hint, err := EncodeObject(Object{Kind: Hint, Number: l.base, Writer: l.writer})
+	hint, err := EncodeObject(Object{Kind: Hint, Number: l.base.number, Writer: l.base.writer, Attempt: l.base.attempt})
 	if err != nil {
 		return err
 	}
 	if err := objectstore.Put(ctx, l.bucket, HintKey(l.prefix), hint, false); err != nil {
 		return err
 	}
-	for ; l.oldest <= lastBase; l.oldest++ {
+	for ; l.oldest <= min(lastBase, l.base.number-1); l.oldest++ {
 		if err := l.bucket.Delete(ctx, l.key(l.oldest)); err != nil {
 			return err
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelDeletes)
-	for n := l.oldest; n < l.base; n++ {
+	for n := l.oldest; n < l.base.number; n++ {
 		g.Go(func() error { return l.bucket.Delete(gctx, l.key(n)) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l.oldest = l.base
+	l.oldest = l.base.number
 	return nil
 }

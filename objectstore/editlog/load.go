@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,9 @@ func (l *Log) load(ctx context.Context) (State, error) {
 			return State{}, err
 		}
 		l.version, l.base, l.oldest, l.edits = r.version, r.base, max(r.oldest, 1), len(r.edits)
+		if l.opts.Salvage != nil {
+			return r.state(), nil
+		}
 		if err := l.checkBase(ctx); err == nil {
 			return r.state(), nil
 		} else if !errors.Is(err, errOutdated) {
@@ -65,8 +69,9 @@ func (l *Log) start(ctx context.Context) (uint64, error) {
 	}
 	if err == nil {
 		var base Object
-		if base, err = l.readHeader(ctx, hint.Number); err == nil && base.Kind != Checkpoint {
-			err = fmt.Errorf("%w: it names the %v %d", ErrDamaged, base.Kind, hint.Number)
+		base, err = l.readHeader(ctx, hint.Number)
+		if err == nil && (base.Kind != Checkpoint || markOf(base) != markOf(hint)) {
+			err = fmt.Errorf("%w: it names another object than number %d", ErrDamaged, hint.Number)
 		}
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, objectstore.ErrNotFound) {
@@ -88,8 +93,8 @@ func (l *Log) search(ctx context.Context) (uint64, error) {
 			numbers = append(numbers, n)
 		}
 	}
-	if l.opts.Salvage != nil && len(numbers) > 0 {
-		l.listed = numbers[len(numbers)-1]
+	if l.opts.Salvage != nil {
+		l.listed = numbers
 	}
 	for i := len(numbers) - 1; i >= 0; i-- {
 		o, err := l.readHeader(ctx, numbers[i])
@@ -101,6 +106,16 @@ func (l *Log) search(ctx context.Context) (uint64, error) {
 		}
 	}
 	return 1, l.checkGaps(1, numbers)
+}
+
+// listedAfter returns the smallest number above n that Salvage has listed, or
+// 0.
+func (l *Log) listedAfter(n uint64) uint64 {
+	i, _ := slices.BinarySearch(l.listed, n+1)
+	if i == len(l.listed) {
+		return 0
+	}
+	return l.listed[i]
 }
 
 // checkGaps reports the numbers that are missing from start on.
@@ -152,7 +167,7 @@ func (l *Log) readHeader(ctx context.Context, number uint64) (Object, error) {
 type reader struct {
 	log        *Log
 	version    uint64
-	base       uint64
+	base       mark
 	oldest     uint64
 	checkpoint []byte
 	edits      []numbered
@@ -168,8 +183,8 @@ func (r *reader) readFrom(ctx context.Context, start uint64) error {
 	for n := start; ; n++ {
 		o, err := r.read(ctx, n)
 		switch {
-		case errors.Is(err, objectstore.ErrNotFound) && n < r.log.listed:
-			// Salvage was told of the gap.
+		case errors.Is(err, objectstore.ErrNotFound) && r.log.listedAfter(n) > 0:
+			n = r.log.listedAfter(n) - 1 // Salvage was told of the gap
 		case errors.Is(err, objectstore.ErrNotFound):
 			if n == start && start > 1 {
 				return errOutdated // deleted since the hint was read
@@ -214,7 +229,7 @@ func (r *reader) add(o Object) {
 		r.edits = append(r.edits, numbered{o.Number, o.Payload})
 		return
 	}
-	r.checkpoint, r.base, r.oldest, r.edits = o.Payload, o.Number, o.Oldest, nil
+	r.checkpoint, r.base, r.oldest, r.edits = o.Payload, markOf(o), o.Oldest, nil
 }
 
 func (r *reader) state() State {

@@ -11,10 +11,10 @@
 //
 //  1. Create object n+1 if absent. Of several writers one wins; the others are
 //     fenced.
-//  2. Check that the log still starts where it did when it was opened (the
-//     object named base below still exists). Else another writer has moved
-//     on, n+1 was free only because it had been deleted, and this one is
-//     fenced too.
+//  2. Check that the log still starts where this writer thinks (the checkpoint
+//     called base below still exists, and is the same one). Else another
+//     writer has moved on, n+1 was free only because it had been deleted, and
+//     this one is fenced too; it deletes n+1 again.
 //
 // # Checkpointing
 //
@@ -26,8 +26,9 @@
 //
 // # Opening
 //
-//  1. Read the hint. Without one, start at number 1; if that does not exist
-//     or the hint is damaged, list the prefix and start at the newest
+//  1. Read the hint. Without one, start at number 1. If that does not exist,
+//     or the hint is damaged or names a checkpoint that is gone (a slow writer
+//     may have put it back), list the prefix and start at the newest
 //     checkpoint.
 //  2. Read on until a number is absent. A checkpoint replaces what came before.
 //  3. Check the base as above; if it went meanwhile, start again.
@@ -84,16 +85,25 @@ type Log struct {
 	// because writing is I/O and callers may give up waiting. All fields below
 	// belong to its holder.
 	turn    chan struct{}
-	refuse  error  // set once no write may succeed any more
-	version uint64 // number of the last object that is part of the log
-	base    uint64 // number of the newest checkpoint, 0 if there is none
-	oldest  uint64 // the smallest number that may still exist
-	edits   int    // number of edits since the checkpoint
-	voids   uint32 // numbers after version that are taken by failed attempts
-	tried   uint64 // the last number at which this writer tried a checkpoint
-	attempt uint64 // number of objects that this writer tried to create
-	listed  uint64 // for Salvage, the largest number that exists
+	refuse  error    // set once no write may succeed any more
+	version uint64   // number of the last object that is part of the log
+	base    mark     // the newest checkpoint; number 0 if there is none
+	oldest  uint64   // the smallest number that may still exist
+	edits   int      // number of edits since the checkpoint
+	voids   uint32   // numbers after version that are taken by failed attempts
+	tried   uint64   // the last number at which this writer tried a checkpoint
+	attempt uint64   // number of objects that this writer tried to create
+	listed  []uint64 // for Salvage, the numbers that exist
 }
+
+// A mark tells one object from every other that ever had its number.
+type mark struct {
+	number  uint64
+	writer  WriterID
+	attempt uint64
+}
+
+func markOf(o Object) mark { return mark{o.Number, o.Writer, o.Attempt} }
 
 // Open reads the log under prefix, which is a key prefix such as
 // "manifest/17/"; a log that does not exist is empty. It writes nothing.
@@ -145,11 +155,11 @@ func (l *Log) Checkpoint(ctx context.Context, state []byte) error {
 		return fmt.Errorf("checkpoint log %s: %w", l.prefix, err)
 	}
 	defer release()
-	lastBase := max(l.base, l.tried) // somebody may have opened the log there
+	lastBase := max(l.base.number, l.tried) // somebody may have opened the log there
 	if err := l.commit(ctx, Object{Kind: Checkpoint, Oldest: l.oldest, Payload: state}); err != nil {
 		return fmt.Errorf("checkpoint log %s: %w", l.prefix, err)
 	}
-	l.base, l.edits = l.version, 0
+	l.base, l.edits = mark{l.version, l.writer, l.attempt}, 0
 	if err := l.clean(ctx, lastBase); err != nil {
 		l.opts.Logger.WarnContext(ctx, "editlog: old objects are left behind", "prefix", l.prefix, "error", err)
 	}
@@ -157,6 +167,7 @@ func (l *Log) Checkpoint(ctx context.Context, state []byte) error {
 }
 
 // Version returns the number of the last object of the log, 0 if it is empty.
+// Like SinceCheckpoint it waits for a write that is in progress.
 func (l *Log) Version() uint64 {
 	<-l.turn
 	defer func() { l.turn <- struct{}{} }()

@@ -38,9 +38,9 @@ type WriterID [16]byte
 // An Object is one object of the log, decoded.
 type Object struct {
 	Kind    Kind
-	Number  uint64 // the object's place in the log; of a hint, the checkpoint's
+	Number  uint64 // the object's place in the log
 	Writer  WriterID
-	Attempt uint64 // counts the objects that the writer tried to create
+	Attempt uint64 // counts the objects that the writer tried to create; a hint repeats these three of its checkpoint
 	Oldest  uint64 // of a checkpoint: the smallest number that may still exist
 	Voids   uint32 // how many numbers before this one are void
 	Payload []byte

@@ -10,7 +10,7 @@ import (
 
 // Parse makes a table from a text: a line with a column per word, written
 // name:type with the role behind it for tags and the time index, and a line per
-// row with the values in that order. null and '' are the null and the empty
+// row with the values in that order. null and ” are the null and the empty
 // string.
 //
 //	host:String:tag ts:TimestampNanosecond:time usage:Float64

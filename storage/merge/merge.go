@@ -42,8 +42,9 @@ func SourceRequest(req run.Request) run.Request {
 }
 
 const (
-	// viewRows is the length from which a piece becomes a batch of its own.
-	viewRows = 256
+	// defaultViewRows is the length from which a piece becomes a batch of its
+	// own.
+	defaultViewRows = 256
 	// gatherRows and gatherBytes end a batch that is copied together.
 	gatherRows  = 8192
 	gatherBytes = 4 << 20
@@ -53,7 +54,7 @@ const (
 // over: closing the merge closes them. Where sequences are equal, a later
 // source is newer. A single source is legal, and has its own repeats merged.
 func New(sources []run.Source, opts Options) run.Source {
-	m := &merger{opts: opts, sources: sources, mask: make([]bool, len(opts.Request.Columns))}
+	m := &merger{opts: opts, viewRows: defaultViewRows, sources: sources, mask: make([]bool, len(opts.Request.Columns))}
 	for i, id := range opts.Request.Columns {
 		c := opts.Request.Schema.Column(id)
 		m.mask[i] = c != nil && c.Role == table.Field
@@ -61,18 +62,19 @@ func New(sources []run.Source, opts Options) run.Source {
 	m.build = run.NewBuilder(run.Types(&opts.Request), opts.Request.Identity)
 	for i, s := range sources {
 		d, ok := s.(run.Distinct)
-		m.cursors = append(m.cursors, &cursor{source: s, rank: i, distinct: ok && d.Distinct()})
+		m.cursors = append(m.cursors, &cursor{source: s, rank: i, distinct: ok && d.Distinct(), ids: &m.ids})
 	}
 	return m
 }
 
 // A merger is the merged Source.
 type merger struct {
-	opts    Options
-	sources []run.Source
-	cursors []*cursor // to be loaded and put into the heap
-	heap    cursorHeap
-	mask    []bool // columns that last_non_null merges
+	opts     Options
+	viewRows int
+	sources  []run.Source
+	cursors  []*cursor // to be loaded and put into the heap
+	heap     cursorHeap
+	mask     []bool // columns that last_non_null merges
 
 	build   *run.Builder
 	view    run.Batch
@@ -83,8 +85,10 @@ type merger struct {
 	resolved struct {
 		any  bool
 		key  []byte
+		id   uint64 // of the key, as cursors have it
 		time int64
 	}
+	ids uint64 // the last one given to a cursor
 }
 
 // A piece is consecutive rows of a cursor's batch that go out as they are.
@@ -210,10 +214,10 @@ func (m *merger) plain(c *cursor, end int) int {
 // take puts out rows up to end, as a view if they are many.
 func (m *merger) take(c *cursor, end int) {
 	from := c.row
-	if end-from >= viewRows {
+	if end-from >= m.viewRows {
 		m.pending = piece{c, from, end}
 	} else {
-		m.build.Append(c.batch, from, end)
+		m.build.AppendLater(c.batch, from, end)
 	}
 	c.seek(end - 1)
 	m.setResolved(c)
@@ -231,6 +235,7 @@ func (m *merger) advance(ctx context.Context, c *cursor) error {
 		m.cursors = append(m.cursors, c)
 		return nil
 	}
+	m.build.Flush() // it may have rows of the old batch
 	ok, err := c.load(ctx)
 	if err != nil {
 		m.cursors = append(m.cursors, c) // so that it is not lost if called again
@@ -244,14 +249,19 @@ func (m *merger) advance(ctx context.Context, c *cursor) error {
 
 func (m *merger) setResolved(c *cursor) {
 	r := &m.resolved
-	r.any, r.time = true, c.time()
+	r.time = c.time()
+	if r.any && r.id != 0 && r.id == c.id {
+		return
+	}
+	r.any, r.id = true, c.id
 	r.key = append(r.key[:0], c.key()...)
 }
 
 // isResolved reports whether c stands at a version of what was put out last.
 func (m *merger) isResolved(c *cursor) bool {
 	r := &m.resolved
-	return r.any && m.opts.Mode != table.Append && c.time() == r.time && bytes.Equal(c.key(), r.key)
+	return r.any && m.opts.Mode != table.Append && c.time() == r.time &&
+		(r.id != 0 && r.id == c.id || bytes.Equal(c.key(), r.key))
 }
 
 func (m *merger) skip(ctx context.Context, c *cursor) error {
@@ -265,12 +275,12 @@ func (m *merger) resolve(ctx context.Context, c *cursor) error {
 	deleted := c.batch.OpOf(c.row) == table.Delete
 	if m.opts.Mode == table.Append {
 		if !deleted || m.opts.KeepTombstones {
-			m.build.Append(c.batch, c.row, c.row+1)
+			m.build.AppendLater(c.batch, c.row, c.row+1)
 		}
 		return m.skip(ctx, c)
 	}
 	if !deleted || m.opts.KeepTombstones {
-		m.build.Append(c.batch, c.row, c.row+1)
+		m.build.AppendLater(c.batch, c.row, c.row+1)
 	}
 	m.setResolved(c)
 	open := !deleted && m.opts.Mode == table.LastNonNull
@@ -295,7 +305,7 @@ func (m *merger) resolve(ctx context.Context, c *cursor) error {
 func (m *merger) fold(c *cursor) (open bool) {
 	if c.batch.OpOf(c.row) == table.Delete {
 		if m.opts.KeepTombstones {
-			m.build.Append(c.batch, c.row, c.row+1)
+			m.build.AppendLater(c.batch, c.row, c.row+1)
 		}
 		return false
 	}

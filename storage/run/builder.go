@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/varvedb/varve/table"
 )
@@ -14,6 +15,15 @@ type Builder struct {
 	columns  []vectorBuilder
 	keyData  []byte
 	taken    bool
+
+	later     []piece // rows that wait for Flush
+	laterRows int
+}
+
+// A piece is rows [from, to) of a batch.
+type piece struct {
+	src      *Batch
+	from, to int
 }
 
 // NewBuilder returns a Builder for batches whose columns have the given types.
@@ -42,27 +52,52 @@ func (b *Builder) Len() int {
 	if b.taken {
 		return 0
 	}
-	return b.batch.Len
+	return b.batch.Len + b.laterRows
 }
 
 // Append copies rows [from, to) of src.
 func (b *Builder) Append(src *Batch, from, to int) {
+	b.AppendLater(src, from, to)
+	b.Flush()
+}
+
+// AppendLater is Append for a batch that stays good until Flush is called. Many
+// short pieces are copied faster together, column by column.
+func (b *Builder) AppendLater(src *Batch, from, to int) {
 	if b.taken {
 		b.reset()
 	}
+	b.laterRows += to - from
+	if n := len(b.later); n > 0 && b.later[n-1].src == src && b.later[n-1].to == from {
+		b.later[n-1].to = to
+		return
+	}
+	b.later = append(b.later, piece{src, from, to})
+}
+
+// Flush copies the rows of AppendLater.
+func (b *Builder) Flush() {
+	if len(b.later) == 0 {
+		return
+	}
 	for i := range b.columns {
-		b.columns[i].append(&src.Columns[i], from, to)
+		b.columns[i].append(b.later, i, b.laterRows)
 	}
-	if b.identity {
-		b.appendIdentity(src, from, to)
+	for _, p := range b.later {
+		if b.identity {
+			b.appendIdentity(p.src, p.from, p.to)
+		}
+		b.batch.Len += p.to - p.from
 	}
-	b.batch.Len += to - from
+	clear(b.later)
+	b.later, b.laterRows = b.later[:0], 0
 }
 
 // FillNulls replaces the nulls of the last row appended by the values of row i
 // of src, and reports whether nulls are left. Only columns whose flag in mask
 // is set take part.
 func (b *Builder) FillNulls(src *Batch, i int, mask []bool) (left bool) {
+	b.Flush()
 	for c := range b.columns {
 		if mask[c] && b.columns[c].lastNull() {
 			left = !b.columns[c].replaceLast(&src.Columns[c], i) || left
@@ -71,20 +106,10 @@ func (b *Builder) FillNulls(src *Batch, i int, mask []bool) (left bool) {
 	return left
 }
 
-// LastHasNulls reports whether a column whose flag in mask is set is null in
-// the last row appended.
-func (b *Builder) LastHasNulls(mask []bool) bool {
-	for c := range b.columns {
-		if mask[c] && b.columns[c].lastNull() {
-			return true
-		}
-	}
-	return false
-}
-
 // Take returns the rows appended so far, at least one. The batch is good until
 // the next Append.
 func (b *Builder) Take() *Batch {
+	b.Flush()
 	b.batch.Columns = b.batch.Columns[:0]
 	for i := range b.columns {
 		b.batch.Columns = append(b.batch.Columns, b.columns[i].take())
@@ -164,25 +189,58 @@ func (v *vectorBuilder) reset() {
 // maxBuilderDict bounds the merged Dict; beyond it a new one is begun.
 const maxBuilderDict = 1 << 20
 
-func (v *vectorBuilder) append(src *table.Vector, from, to int) {
+// append copies the rows of pieces, rows altogether, of the column that is
+// number i of their batches.
+func (v *vectorBuilder) append(pieces []piece, i, rows int) {
 	out := &v.vec
-	if src.Valid != nil || out.Valid != nil {
-		if out.Valid == nil {
-			out.Valid = AppendBits(nil, 0, nil, 0, out.Len)
-		}
-		out.Valid = AppendBits(out.Valid, out.Len, src.Valid, from, to)
-	}
+	v.appendValid(pieces, i)
 	switch out.Type.Layout() {
 	case table.Ints:
-		out.Ints = append(out.Ints, src.Ints[from:to]...)
+		out.Ints = appendPieces(slices.Grow(out.Ints, rows), pieces, func(b *Batch) []int64 { return b.Columns[i].Ints })
 	case table.Floats:
-		out.Floats = append(out.Floats, src.Floats[from:to]...)
+		out.Floats = appendPieces(slices.Grow(out.Floats, rows), pieces, func(b *Batch) []float64 { return b.Columns[i].Floats })
 	case table.Bools:
-		out.Bools = append(out.Bools, src.Bools[from:to]...)
+		out.Bools = appendPieces(slices.Grow(out.Bools, rows), pieces, func(b *Batch) []bool { return b.Columns[i].Bools })
 	case table.Bytes:
-		v.appendBytes(src, from, to)
+		for _, p := range pieces {
+			v.appendBytes(&p.src.Columns[i], p.from, p.to)
+		}
 	}
-	out.Len += to - from
+	out.Len += rows
+}
+
+func (v *vectorBuilder) appendValid(pieces []piece, i int) {
+	out := &v.vec
+	n := out.Len
+	for k, p := range pieces {
+		if src := p.src.Columns[i].Valid; src != nil || out.Valid != nil {
+			if out.Valid == nil {
+				n = out.Len + rowsOf(pieces[:k])
+				out.Valid = AppendBits(nil, 0, nil, 0, n)
+			}
+			out.Valid = AppendBits(out.Valid, n, src, p.from, p.to)
+			n += p.to - p.from
+		}
+	}
+}
+
+func rowsOf(pieces []piece) (n int) {
+	for _, p := range pieces {
+		n += p.to - p.from
+	}
+	return n
+}
+
+func appendPieces[T any](dst []T, pieces []piece, values func(*Batch) []T) []T {
+	for _, p := range pieces {
+		src := values(p.src)
+		if p.to == p.from+1 {
+			dst = append(dst, src[p.from])
+		} else {
+			dst = append(dst, src[p.from:p.to]...)
+		}
+	}
+	return dst
 }
 
 func (v *vectorBuilder) appendBytes(src *table.Vector, from, to int) {

@@ -75,6 +75,9 @@ func appendPacked(dst []byte, codes []uint32, width int) []byte {
 	return dst
 }
 
+// anyCode is a limit that is not checked.
+const anyCode = ^uint32(0)
+
 // decodeHybrid fills out with codes of width bits below limit.
 func decodeHybrid(out []uint32, src []byte, width int, limit uint32) error {
 	if width > 32 {
@@ -95,7 +98,7 @@ func decodeHybrid(out []uint32, src []byte, width int, limit uint32) error {
 			for i := size - 1; i >= 0; i-- {
 				code = code<<8 | uint32(src[i])
 			}
-			if done = int(min(header>>1, uint64(len(out)))); done == 0 || code >= limit {
+			if done = int(min(header>>1, uint64(len(out)))); done == 0 || code >= limit && limit != anyCode {
 				return errHybrid
 			}
 			fill(out[:done], code)
@@ -109,7 +112,7 @@ func decodeHybrid(out []uint32, src []byte, width int, limit uint32) error {
 			}
 			done = min(int(groups)*8, len(out))
 			unpack(out[:done], src, width)
-			if maxCode(out[:done]) >= limit {
+			if limit != anyCode && maxCode(out[:done]) >= limit {
 				return errHybrid
 			}
 		}

@@ -21,14 +21,15 @@ import (
 
 // Scan returns the rows of row groups [first, end) that req asks for.
 func (r *Reader) Scan(req run.Request, first, end int) run.Source {
-	s := &scan{r: r, req: req, group: first, end: end}
+	s := &scan{r: r, req: req, viewRows: defaultViewRows, group: first, end: end}
 	s.prepare()
 	return s
 }
 
 const (
-	// viewRows is the length from which a span becomes a batch of its own.
-	viewRows = 512
+	// defaultViewRows is the length from which a span becomes a batch of its
+	// own.
+	defaultViewRows = 512
 	// gatherRows and gatherBytes end a batch that is copied together.
 	gatherRows  = 8192
 	gatherBytes = 4 << 20
@@ -39,6 +40,7 @@ type scan struct {
 	r          *Reader
 	req        run.Request
 	group, end int
+	viewRows   int
 	err        error // of the request
 
 	rules    []rule
@@ -125,7 +127,7 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 		if err := s.cut(); err != nil {
 			return nil, err
 		}
-		if s.batch.Len >= viewRows || len(s.spans) == 0 && s.build.Len() == 0 {
+		if s.batch.Len >= s.viewRows || len(s.spans) == 0 && s.build.Len() == 0 {
 			if s.build.Len() > 0 {
 				s.held = true
 				return s.emit(s.build.Take()), nil

@@ -209,6 +209,7 @@ func (f *fileWriter) appendSeries(b *run.Batch, from, to int) error {
 	}
 	f.appendAge(b, from, to)
 	f.rows += n
+	f.group.LastKey = append(f.group.LastKey[:0], f.key...)
 	return nil
 }
 
@@ -258,7 +259,7 @@ func (f *fileWriter) startGroup() {
 
 // endGroup writes the row group at hand.
 func (f *fileWriter) endGroup() error {
-	f.group.Rows, f.group.LastKey = int64(f.rows), slices.Clone(f.key)
+	f.group.Rows = int64(f.rows)
 	times := f.time.boundsOf(0, f.rows, 0, nil)
 	f.group.Times = table.TimeRange{Min: times.min.Int, Max: times.max.Int}
 	chunks := make([]chunk, len(f.columns))

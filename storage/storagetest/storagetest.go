@@ -111,3 +111,16 @@ func (s *Store) Crash(t testing.TB) {
 	s.Disk = disk
 	s.open(t)
 }
+
+// Keys returns the keys of all objects in the bucket.
+func (s *Store) Keys(t testing.TB) (keys []string) {
+	t.Helper()
+	objects, err := s.opts.Bucket.List(context.Background(), "")
+	if err != nil {
+		t.Fatalf("list the bucket: %v", err)
+	}
+	for _, o := range objects {
+		keys = append(keys, o.Key)
+	}
+	return keys
+}

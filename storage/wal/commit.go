@@ -17,6 +17,8 @@ type writer struct {
 	dirty   bool   // bytes are written that are not synced (Sync Interval)
 	group   []byte // a group of several records, put together
 
+	requests []*request // the group that is being committed
+
 	previous       uint64 // the segment before the next one
 	previousLength int64
 
@@ -55,34 +57,52 @@ func (l *Log) run() {
 		defer t.Stop()
 		tick = t.C
 	}
-	var group []*request
 	for {
 		select {
-		case <-l.wake:
 		case <-tick:
-			l.syncWritten()
-			continue
-		}
-		for {
-			var closing bool
-			if group, closing = l.take(group[:0]); len(group) == 0 {
-				if closing {
-					l.writer.closeErr = l.syncWritten()
-					l.endSegment()
-					return
-				}
-				break
-			}
-			err := l.commit(group)
-			for _, q := range group {
-				q.done <- err
+			_ = l.syncWritten() // which has logged an error
+		case <-l.wake:
+			if ended := l.commitNext(); ended {
+				return
 			}
 		}
 	}
 }
 
-// take moves to group what is queued, as much as fits one segment.
-func (l *Log) take(group []*request) (taken []*request, closing bool) {
+// commitNext commits one group. With nothing left to commit after Close, it
+// ends the log.
+func (l *Log) commitNext() (ended bool) {
+	w := &l.writer
+	group, again := l.take(w.requests[:0])
+	w.requests = group
+	if len(group) == 0 {
+		if again {
+			w.closeErr = l.syncWritten()
+			l.endSegment()
+		}
+		return again
+	}
+	err := l.commit(group)
+	for _, q := range group {
+		q.done <- err
+	}
+	if again {
+		l.nudge()
+	}
+	return false
+}
+
+// nudge makes sure that the committer looks at the queue once more.
+func (l *Log) nudge() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // a token is there already
+	}
+}
+
+// take moves to group what is queued, as much as fits one segment. It reports
+// whether there is more to do: what did not fit, or to close.
+func (l *Log) take(group []*request) (taken []*request, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, bytes := 0, int64(0)
@@ -96,7 +116,7 @@ func (l *Log) take(group []*request) (taken []*request, closing bool) {
 	rest := copy(l.mu.queue, l.mu.queue[n:])
 	clear(l.mu.queue[rest:])
 	l.mu.queue = l.mu.queue[:rest]
-	return group, l.mu.closing
+	return group, l.mu.closing || rest > 0
 }
 
 // commit makes a group durable. A group whose write fails gets one more try,

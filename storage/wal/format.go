@@ -79,16 +79,21 @@ type recordHeader struct {
 
 // appendRecord appends a record to dst, all but the header's checksum, which
 // seal fills in once the record's place is known.
-func appendRecord(dst []byte, r Record) []byte {
+func appendRecord(dst []byte, r Record, c Compression) []byte {
 	start := len(dst)
-	need := recordHeaderSize + s2.MaxEncodedLen(len(r.Payload))
+	need := recordHeaderSize + len(r.Payload)
+	if c == S2 {
+		need = recordHeaderSize + s2.MaxEncodedLen(len(r.Payload))
+	}
 	if cap(dst)-start < need {
 		dst = append(make([]byte, 0, start+need), dst...)
 	}
 	dst = dst[:start+need]
 	h, body := dst[start:start+recordHeaderSize], dst[start+recordHeaderSize:]
-	flags := byte(flagS2)
-	stored := len(s2.Encode(body, r.Payload))
+	flags, stored := byte(flagS2), len(r.Payload)
+	if c == S2 {
+		stored = len(s2.Encode(body, r.Payload))
+	}
 	if stored >= len(r.Payload) {
 		flags, stored = 0, copy(body, r.Payload)
 	}

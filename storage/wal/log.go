@@ -62,11 +62,22 @@ const (
 	Interval
 )
 
+// A Compression says how payloads are stored. Any log can be read whatever the
+// choice is now.
+type Compression uint8
+
+// The choices.
+const (
+	S2   Compression = iota // if it makes the payload smaller
+	None                    // for payloads that are compressed already
+)
+
 // Options tunes a Log. A zero field means its default.
 type Options struct {
 	SegmentBytes int64         // size at which the next segment is begun; 64 MiB
 	Sync         Sync          // Always
 	Interval     time.Duration // of Sync Interval; 1s
+	Compression  Compression   // S2
 	MaxBytes     int64         // size at which Pressure says that the log is too large; 4 GiB
 	Logger       *slog.Logger  // slog.Default()
 }
@@ -141,9 +152,9 @@ const maxPooledBytes = 4 << 20
 
 var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
 
-func (r *request) recycle() {
-	if cap(r.buf) <= maxPooledBytes {
-		requests.Put(r)
+func (q *request) recycle() {
+	if cap(q.buf) <= maxPooledBytes {
+		requests.Put(q)
 	}
 }
 
@@ -177,15 +188,12 @@ func (l *Log) submit(ctx context.Context, r Record) (*request, error) {
 	}
 	q := requests.Get().(*request)
 	q.region, q.sequence = r.Region, r.Sequence
-	q.buf = appendRecord(q.buf[:0], r)
+	q.buf = appendRecord(q.buf[:0], r, l.opts.Compression)
 	if err := l.enqueue(q); err != nil {
 		q.recycle()
 		return nil, err
 	}
-	select {
-	case l.wake <- struct{}{}:
-	default: // a token is there already
-	}
+	l.nudge()
 	return q, nil
 }
 
@@ -213,10 +221,7 @@ func (l *Log) Close() error {
 		return nil
 	}
 	if !closing {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+		l.nudge()
 	}
 	<-l.stopped
 	l.sweep()

@@ -44,10 +44,14 @@ func Segments(d objectstore.Disk, dir string) ([]string, error) {
 // until fn returns. fn may call Flushed and Forget. An error of fn ends the
 // replay and is returned; the log is then of no use.
 func (l *Log) Replay(ctx context.Context, fn func(Record) error) (Report, error) {
-	r := replay{log: l, ctx: ctx, fn: fn}
+	r := replay{disk: l.disk, dir: l.dir, log: l, ctx: ctx, fn: fn}
 	if err := r.run(); err != nil {
 		return r.report, fmt.Errorf("replay wal: %w", err)
 	}
+	if err := r.settle(); err != nil {
+		return r.report, fmt.Errorf("replay wal: %w", err)
+	}
+	r.tell()
 	l.mu.Lock()
 	if l.mu.replayed {
 		l.mu.Unlock()
@@ -61,8 +65,23 @@ func (l *Log) Replay(ctx context.Context, fn func(Record) error) (Report, error)
 	return r.report, nil
 }
 
+// Check reads the log in dir as Replay does, and changes nothing. fn may be
+// nil.
+func Check(ctx context.Context, d objectstore.Disk, dir string, fn func(Record) error) (Report, error) {
+	if fn == nil {
+		fn = func(Record) error { return nil }
+	}
+	r := replay{disk: d, dir: dir, ctx: ctx, fn: fn}
+	if err := r.run(); err != nil {
+		return r.report, fmt.Errorf("check wal: %w", err)
+	}
+	return r.report, nil
+}
+
 type replay struct {
-	log     *Log
+	disk    objectstore.Disk
+	dir     string
+	log     *Log            // nil: only look
 	ctx     context.Context // of one Replay
 	fn      func(Record) error
 	report  Report
@@ -71,14 +90,14 @@ type replay struct {
 }
 
 func (r *replay) run() error {
-	names, err := Segments(r.log.disk, r.log.dir)
+	names, err := Segments(r.disk, r.dir)
 	if err != nil {
 		return err
 	}
 	for i, name := range names {
 		known := int64(-1)
 		if i+1 < len(names) {
-			if known, err = acknowledged(r.log.disk, name, names[i+1]); err != nil {
+			if known, err = acknowledged(r.disk, name, names[i+1]); err != nil {
 				return err
 			}
 		}
@@ -86,26 +105,27 @@ func (r *replay) run() error {
 			return err
 		}
 	}
-	if err := r.settle(names); err != nil {
-		return err
-	}
+	return nil
+}
+
+// tell logs what is reported.
+func (r *replay) tell() {
 	for _, d := range r.report.Damage {
-		r.log.opts.Logger.Error("wal: damage", "dir", r.log.dir, "what", d.String())
+		r.log.opts.Logger.Error("wal: damage", "dir", r.dir, "what", d.String())
 	}
 	for _, d := range r.report.Torn {
-		r.log.opts.Logger.Info("wal: torn end", "dir", r.log.dir, "what", d.String())
+		r.log.opts.Logger.Info("wal: torn end", "dir", r.dir, "what", d.String())
 	}
-	return nil
 }
 
 // settle makes durable what the newest segment was found to hold: a process
 // that was killed may have written it without a sync, and from here on it
 // counts.
-func (r *replay) settle(names []string) (err error) {
-	if len(names) == 0 {
+func (r *replay) settle() (err error) {
+	if r.last == 0 {
 		return nil
 	}
-	f, err := r.log.disk.Open(names[len(names)-1])
+	f, err := r.disk.Open(segmentPath(r.dir, r.last))
 	if err != nil {
 		return err
 	}
@@ -113,7 +133,7 @@ func (r *replay) settle(names []string) (err error) {
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return r.log.disk.SyncDir(r.log.dir)
+	return r.disk.SyncDir(r.dir)
 }
 
 // acknowledged returns how much of the segment at name was acknowledged, as
@@ -145,13 +165,14 @@ func acknowledged(d objectstore.Disk, name, next string) (length int64, err erro
 // segment replays one segment, of which known bytes were acknowledged; -1 says
 // that nobody knows.
 func (r *replay) segment(name string, known int64) error {
-	l := r.log
 	s := &segment{path: name}
 	s.number, _ = parseSegment(name)
-	l.track(s)
+	if r.log != nil {
+		r.log.track(s)
+	}
 	r.report.Segments++
 	var trailing []Damage // damage with no intact record behind it
-	info, err := ReadSegment(l.disk, name, func(e Entry) error {
+	info, err := ReadSegment(r.disk, name, func(e Entry) error {
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -171,7 +192,9 @@ func (r *replay) segment(name string, known int64) error {
 		r.report.Damage = append(r.report.Damage, Damage{Segment: s.number, Offset: info.Size,
 			Length: known - info.Size, Reason: "the file ends before its last acknowledged record"})
 	}
-	l.setEnd(s, info.Size)
+	if r.log != nil {
+		r.log.setEnd(s, info.Size)
+	}
 	r.last, r.lastEnd = s.number, info.End
 	return nil
 }
@@ -192,11 +215,17 @@ func (r *replay) classify(s *segment, damage []Damage, known int64, atEnd bool) 
 func (r *replay) record(s *segment, e Entry) error {
 	r.report.Records++
 	r.report.Bytes += int64(len(e.Record.Payload))
-	l := r.log
-	l.mu.Lock()
-	s.add(e.Record.Region, e.Record.Sequence, e.Length, l.mu.flushed[e.Record.Region])
-	l.mu.Unlock()
+	if l := r.log; l != nil {
+		l.note(s, e)
+	}
 	return r.fn(e.Record)
+}
+
+// note enters a replayed record into its segment.
+func (l *Log) note(s *segment, e Entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.add(e.Record.Region, e.Record.Sequence, e.Length, l.mu.flushed[e.Record.Region])
 }
 
 func (l *Log) setEnd(s *segment, end int64) {

@@ -134,6 +134,10 @@ func benchVarve(ctx context.Context, o options, dir string, bodies [][]byte, wit
 		return err
 	}
 	fmt.Printf("ingest  varve             %v\n", result)
+	if err := expectRows(ctx, p.url, o.rows); err != nil {
+		p.stop()
+		return err
+	}
 	withQueries = withQueries && o.queries > 0
 	if withQueries {
 		err = queryVarve(ctx, o, p, "fresh") // much of it still in memtables

@@ -83,6 +83,28 @@ func askVarve(ctx context.Context, client *http.Client, base, statement string) 
 	return readAll(client, req)
 }
 
+// expectRows fails unless all rows are there: a speed means nothing without.
+func expectRows(ctx context.Context, base string, rows int) error {
+	address := base + "/v1/sql?format=csv&sql=" + url.QueryEscape("SELECT count(*), count(usage_guest_nice) FROM cpu")
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("count the rows: %w", err)
+	}
+	if want := fmt.Sprintf("%d,%d", rows, rows); strings.TrimSpace(string(text)) != want {
+		return fmt.Errorf("count the rows: %s: %.200s, want %s", resp.Status, text, want)
+	}
+	return nil
+}
+
 // askPeer sends the PromQL form of single-groupby-1-1-1.
 func askPeer(ctx context.Context, client *http.Client, base string, rng *rand.Rand, w window) error {
 	start := startNanos/1_000_000_000 + int64(rng.Float64()*max(0, w.hours-1)*3600)
