@@ -46,7 +46,7 @@ func runToEnd(t *testing.T, env []string, args ...string) (code int, output stri
 func TestConfigurationErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(file, []byte("[http]\nadress = \"127.0.0.1:0\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("[http]\nadr = \"127.0.0.1:0\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f := func(env string, args []string, want ...string) {
@@ -61,9 +61,9 @@ func TestConfigurationErrors(t *testing.T) {
 			}
 		}
 	}
-	f("X=", []string{"-c", file}, `"http.adress"`, file)
+	f("X=", []string{"-c", file}, `"http.adr"`, file)
 	f("X=", []string{"-c", file + "x"}, file+"x", "does not exist")
-	f("VARVE_STANDALONE__HTTP__ADRESS=x", nil, `"http.adress"`, "VARVE_STANDALONE__")
+	f("VARVE_STANDALONE__HTTP__ADR=x", nil, `"http.adr"`, "VARVE_STANDALONE__")
 	f("X=", []string{"--http-addr", "0.0.0.0:0"}, "--allow-unauthenticated")
 	f("X=", []string{"--memory-limit", "lots"}, "memory.limit", "lots")
 	f("X=", []string{"--bogus"}, "--bogus")
