@@ -180,11 +180,12 @@ func (in *Ingester) create(ctx context.Context, db string, missing []lineprotoco
 		in.beforeCreate()
 	}
 	return in.catalog.Update(ctx, func(t *catalog.Txn) error {
-		if _, err := t.Database(db); err != nil {
+		database, err := t.Database(db)
+		if err != nil {
 			return err
 		}
 		for i := range missing {
-			createOne(t, db, &missing[i], refused)
+			createOne(t, database, &missing[i], refused)
 		}
 		return nil
 	})
@@ -192,13 +193,11 @@ func (in *Ingester) create(ctx context.Context, db string, missing []lineprotoco
 
 // createOne makes a table with its columns, or adds those that it lacks.
 // Another writer may have done part of it; what exists is left as it is.
-func createOne(t *catalog.Txn, db string, m *lineprotocol.Missing, refused *refusals) {
+func createOne(t *catalog.Txn, db *catalog.Database, m *lineprotocol.Missing, refused *refusals) {
 	info := m.Info
 	if info == nil {
-		spec := catalog.Spec{
-			Database: db, Name: m.Name, Columns: m.Columns,
-			Merge: table.LastNonNull, Comment: "Created on insertion",
-		}
+		spec := catalog.Spec{Database: db.Name, Name: m.Name, Columns: m.Columns, Comment: "Created on insertion"}
+		spec.Merge, spec.Options = inherited(db)
 		var created bool
 		var err error
 		if info, created, err = t.CreateTable(spec, true); created {
@@ -224,6 +223,26 @@ func createOne(t *catalog.Txn, db string, m *lineprotocol.Missing, refused *refu
 	}
 	for _, r := range not {
 		refused.add(m.Name, r.Column, r.Err)
+	}
+}
+
+// inherited returns what a new table takes from its database: how writes of
+// one identity merge, by fields if the database does not say, and the options
+// that are fixed for the life of a table.
+func inherited(db *catalog.Database) (table.MergeMode, map[string]string) {
+	options := map[string]string{}
+	for _, key := range []string{"append_mode", "merge_mode", "skip_wal", "sst_format"} {
+		if v, ok := db.Options[key]; ok {
+			options[key] = v
+		}
+	}
+	switch {
+	case options["append_mode"] == "true":
+		return table.Append, options
+	case options["merge_mode"] == table.LastRow.String():
+		return table.LastRow, options
+	default:
+		return table.LastNonNull, options
 	}
 }
 

@@ -172,6 +172,29 @@ func TestLosesTheRaceForAType(t *testing.T) {
 	}
 }
 
+// New tables merge as their database says.
+func TestInherited(t *testing.T) {
+	f := func(options map[string]string, want table.MergeMode) {
+		t.Helper()
+		c := openCatalog(t, catalog.Options{})
+		if err := c.CreateDatabase(t.Context(), "d", false, options); err != nil {
+			t.Fatal(err)
+		}
+		in := New(c, writerFunc(func(*table.Info, uint32, *table.Rows) error { return nil }), Options{})
+		if _, err := in.LineProtocol(t.Context(), "d", []byte("m f=1"), lineprotocol.Nanosecond); err != nil {
+			t.Fatal(err)
+		}
+		info, err := c.Table("d", "m")
+		if err != nil || info.Merge != want {
+			t.Errorf("%v: %+v, %v", options, info, err)
+		}
+	}
+	f(nil, table.LastNonNull)
+	f(map[string]string{"ttl": "7d"}, table.LastNonNull)
+	f(map[string]string{"merge_mode": "last_row"}, table.LastRow)
+	f(map[string]string{"append_mode": "true"}, table.Append)
+}
+
 func TestNoCreate(t *testing.T) {
 	c := openCatalog(t, catalog.Options{})
 	in := New(c, writerFunc(func(*table.Info, uint32, *table.Rows) error { return nil }), Options{NoCreate: true})
