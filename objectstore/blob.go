@@ -33,6 +33,7 @@ func ioError(step, key string, err error) error {
 	return fmt.Errorf("%s object %s: %w", step, key, err)
 }
 
+// Create implements Bucket.
 func (b *blobBucket) Create(ctx context.Context, key string, ifAbsent bool) (Writer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w, err := b.b.NewWriter(ctx, key, &blob.WriterOptions{
@@ -61,6 +62,7 @@ func (w *blobWriter) Write(p []byte) (int, error) {
 	return n, ioError("write", w.key, err)
 }
 
+// Commit implements Writer.
 func (w *blobWriter) Commit() error {
 	if w.ended {
 		return fmt.Errorf("commit object %s: the writer has ended", w.key)
@@ -79,6 +81,7 @@ func isTaken(err error) bool {
 	return code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists
 }
 
+// Abort implements Writer.
 func (w *blobWriter) Abort() {
 	if w.ended {
 		return
@@ -93,6 +96,7 @@ func (b *blobBucket) Read(ctx context.Context, key string) ([]byte, error) {
 	return data, ioError("read", key, err)
 }
 
+// ReadRange implements Bucket.
 func (b *blobBucket) ReadRange(ctx context.Context, key string, offset int64, p []byte) error {
 	r, err := b.b.NewRangeReader(ctx, key, offset, int64(len(p)), nil)
 	if err != nil {
@@ -105,6 +109,7 @@ func (b *blobBucket) ReadRange(ctx context.Context, key string, offset int64, p 
 	return ioError("read", key, errors.Join(err, r.Close()))
 }
 
+// Stat implements Bucket.
 func (b *blobBucket) Stat(ctx context.Context, key string) (Object, error) {
 	a, err := b.b.Attributes(ctx, key)
 	if err != nil {
@@ -113,6 +118,7 @@ func (b *blobBucket) Stat(ctx context.Context, key string) (Object, error) {
 	return Object{Key: key, Size: a.Size, Modified: a.ModTime}, nil
 }
 
+// List implements Bucket.
 func (b *blobBucket) List(ctx context.Context, prefix string) ([]Object, error) {
 	var objects []Object
 	for it := b.b.List(&blob.ListOptions{Prefix: prefix}); ; {
@@ -127,6 +133,7 @@ func (b *blobBucket) List(ctx context.Context, prefix string) ([]Object, error) 
 	}
 }
 
+// Delete implements Bucket.
 func (b *blobBucket) Delete(ctx context.Context, key string) error {
 	err := b.b.Delete(ctx, key)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -135,4 +142,5 @@ func (b *blobBucket) Delete(ctx context.Context, key string) error {
 	return ioError("delete", key, err)
 }
 
+// Close implements Bucket.
 func (b *blobBucket) Close() error { return b.b.Close() }

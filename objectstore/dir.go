@@ -63,6 +63,7 @@ func newDirBucket(drv *dirDriver) *dirBucket {
 	return b
 }
 
+// ReadRange implements Bucket.
 func (b *dirBucket) ReadRange(ctx context.Context, key string, offset int64, p []byte) error {
 	if err := ctx.Err(); err != nil {
 		return ioError("read", key, err)
@@ -79,4 +80,7 @@ func (b *dirBucket) ReadRange(ctx context.Context, key string, offset int64, p [
 }
 
 // Close also closes the files that reads keep open.
-func (b *dirBucket) Close() error { return errors.Join(b.Bucket.Close(), b.files.close()) }
+func (b *dirBucket) Close() error {
+	b.files.close()
+	return b.Bucket.Close()
+}

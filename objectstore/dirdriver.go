@@ -280,9 +280,14 @@ type dirReader struct {
 	attrs driver.ReaderAttributes
 }
 
-func (r *dirReader) Close() error                         { return r.file.Close() }
+// Close implements driver.Reader.
+func (r *dirReader) Close() error { return r.file.Close() }
+
+// Attributes implements driver.Reader.
 func (r *dirReader) Attributes() *driver.ReaderAttributes { return &r.attrs }
-func (r *dirReader) As(any) bool                          { return false }
+
+// As implements driver.Reader.
+func (r *dirReader) As(any) bool { return false }
 
 // Attributes describes an object.
 func (d *dirDriver) Attributes(_ context.Context, key string) (*driver.Attributes, error) {

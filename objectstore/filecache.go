@@ -3,7 +3,6 @@ package objectstore
 import (
 	"container/list"
 	"errors"
-	"io"
 	"sync"
 )
 
@@ -136,7 +135,7 @@ func (c *fileCache) forget(name string) {
 
 // close closes every file that nobody uses; the others are closed by their
 // last user.
-func (c *fileCache) close() error {
+func (c *fileCache) close() {
 	c.mu.Lock()
 	c.mu.closed = true
 	var idle []File
@@ -145,13 +144,12 @@ func (c *fileCache) close() error {
 		idle = c.idleLocked(f, idle)
 	}
 	c.mu.Unlock()
-	return closeAll(idle)
+	closeAll(idle)
 }
 
-func closeAll[C io.Closer](files []C) error {
-	var errs []error
+// closeAll closes files that were only read, whose Close has nothing to say.
+func closeAll(files []File) {
 	for _, f := range files {
-		errs = append(errs, f.Close())
+		_ = f.Close()
 	}
-	return errors.Join(errs...)
 }

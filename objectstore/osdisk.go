@@ -35,18 +35,33 @@ func openOS(name string, flag int) (File, error) {
 	return osFile{f}, nil
 }
 
+// Create implements Disk.
 func (osDisk) Create(name string) (File, error) {
 	return openOS(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-func (osDisk) Open(name string) (File, error)             { return openOS(name, os.O_RDONLY) }
-func (osDisk) Link(oldPath, newPath string) error         { return os.Link(oldPath, newPath) }
-func (osDisk) Rename(oldPath, newPath string) error       { return os.Rename(oldPath, newPath) }
-func (osDisk) Remove(name string) error                   { return os.Remove(name) }
-func (osDisk) MkdirAll(name string) error                 { return os.MkdirAll(name, 0o755) }
-func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
-func (osDisk) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+// Open implements Disk.
+func (osDisk) Open(name string) (File, error) { return openOS(name, os.O_RDONLY) }
 
+// Link implements Disk.
+func (osDisk) Link(oldPath, newPath string) error { return os.Link(oldPath, newPath) }
+
+// Rename implements Disk.
+func (osDisk) Rename(oldPath, newPath string) error { return os.Rename(oldPath, newPath) }
+
+// Remove implements Disk.
+func (osDisk) Remove(name string) error { return os.Remove(name) }
+
+// MkdirAll implements Disk.
+func (osDisk) MkdirAll(name string) error { return os.MkdirAll(name, 0o755) }
+
+// ReadDir implements Disk.
+func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+
+// Stat implements Disk.
+func (osDisk) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+// SyncDir implements Disk.
 func (osDisk) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

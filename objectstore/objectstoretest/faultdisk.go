@@ -42,42 +42,52 @@ func (d *faultDisk) file(op, path string, open func(string) (objectstore.File, e
 	return &faultFile{d.f, path, file}, nil
 }
 
+// Create implements objectstore.Disk.
 func (d *faultDisk) Create(path string) (objectstore.File, error) {
 	return d.file("create", path, d.d.Create)
 }
 
+// Open implements objectstore.Disk.
 func (d *faultDisk) Open(path string) (objectstore.File, error) {
 	return d.file("open", path, d.d.Open)
 }
 
+// Link implements objectstore.Disk.
 func (d *faultDisk) Link(oldPath, newPath string) error {
 	return d.f.do("link", newPath, func() error { return d.d.Link(oldPath, newPath) })
 }
 
+// Rename implements objectstore.Disk.
 func (d *faultDisk) Rename(oldPath, newPath string) error {
 	return d.f.do("rename", newPath, func() error { return d.d.Rename(oldPath, newPath) })
 }
 
+// Remove implements objectstore.Disk.
 func (d *faultDisk) Remove(path string) error {
 	return d.f.do("remove", path, func() error { return d.d.Remove(path) })
 }
 
+// MkdirAll implements objectstore.Disk.
 func (d *faultDisk) MkdirAll(path string) error {
 	return d.f.do("mkdir", path, func() error { return d.d.MkdirAll(path) })
 }
 
+// ReadDir implements objectstore.Disk.
 func (d *faultDisk) ReadDir(path string) ([]fs.DirEntry, error) {
 	return get(d.f, "readdir", path, func() ([]fs.DirEntry, error) { return d.d.ReadDir(path) })
 }
 
+// Stat implements objectstore.Disk.
 func (d *faultDisk) Stat(path string) (fs.FileInfo, error) {
 	return get(d.f, "stat", path, func() (fs.FileInfo, error) { return d.d.Stat(path) })
 }
 
+// SyncDir implements objectstore.Disk.
 func (d *faultDisk) SyncDir(path string) error {
 	return d.f.do("syncdir", path, func() error { return d.d.SyncDir(path) })
 }
 
+// Lock implements objectstore.Disk.
 func (d *faultDisk) Lock(path string) (io.Closer, error) {
 	return get(d.f, "lock", path, func() (io.Closer, error) { return d.d.Lock(path) })
 }
@@ -92,6 +102,7 @@ func (f *faultFile) Read(p []byte) (int, error) {
 	return get(f.f, "read", f.path, func() (int, error) { return f.file.Read(p) })
 }
 
+// ReadAt implements objectstore.File.
 func (f *faultFile) ReadAt(p []byte, offset int64) (n int, err error) {
 	err = f.f.do("read", f.path, func() error {
 		n, err = f.file.ReadAt(p, offset)
@@ -102,14 +113,18 @@ func (f *faultFile) ReadAt(p []byte, offset int64) (n int, err error) {
 
 func (f *faultFile) Write(p []byte) (int, error) { return f.f.write(f.path, p, f.file.Write) }
 
+// Sync implements objectstore.File.
 func (f *faultFile) Sync() error { return f.f.do("sync", f.path, f.file.Sync) }
 
+// Size implements objectstore.File.
 func (f *faultFile) Size() (int64, error) { return get(f.f, "size", f.path, f.file.Size) }
 
+// Truncate implements objectstore.File.
 func (f *faultFile) Truncate(size int64) error {
 	return f.f.do("truncate", f.path, func() error { return f.file.Truncate(size) })
 }
 
+// Close implements objectstore.File.
 func (f *faultFile) Close() error { return f.file.Close() }
 
 // Bucket wraps a bucket.
@@ -120,6 +135,7 @@ type faultBucket struct {
 	b objectstore.Bucket
 }
 
+// Create implements objectstore.Bucket.
 func (b *faultBucket) Create(ctx context.Context, key string, ifAbsent bool) (objectstore.Writer, error) {
 	var w objectstore.Writer
 	err := b.f.do("create", key, func() (err error) {
@@ -139,22 +155,27 @@ func (b *faultBucket) Read(ctx context.Context, key string) ([]byte, error) {
 	return get(b.f, "read", key, func() ([]byte, error) { return b.b.Read(ctx, key) })
 }
 
+// ReadRange implements objectstore.Bucket.
 func (b *faultBucket) ReadRange(ctx context.Context, key string, offset int64, p []byte) error {
 	return b.f.do("read", key, func() error { return b.b.ReadRange(ctx, key, offset, p) })
 }
 
+// Stat implements objectstore.Bucket.
 func (b *faultBucket) Stat(ctx context.Context, key string) (objectstore.Object, error) {
 	return get(b.f, "stat", key, func() (objectstore.Object, error) { return b.b.Stat(ctx, key) })
 }
 
+// List implements objectstore.Bucket.
 func (b *faultBucket) List(ctx context.Context, prefix string) ([]objectstore.Object, error) {
 	return get(b.f, "list", prefix, func() ([]objectstore.Object, error) { return b.b.List(ctx, prefix) })
 }
 
+// Delete implements objectstore.Bucket.
 func (b *faultBucket) Delete(ctx context.Context, key string) error {
 	return b.f.do("delete", key, func() error { return b.b.Delete(ctx, key) })
 }
 
+// Close implements objectstore.Bucket.
 func (b *faultBucket) Close() error { return b.b.Close() }
 
 type faultWriter struct {
@@ -164,5 +185,9 @@ type faultWriter struct {
 }
 
 func (w *faultWriter) Write(p []byte) (int, error) { return w.f.write(w.key, p, w.w.Write) }
-func (w *faultWriter) Commit() error               { return w.f.do("commit", w.key, w.w.Commit) }
-func (w *faultWriter) Abort()                      { w.w.Abort() }
+
+// Commit implements objectstore.Writer.
+func (w *faultWriter) Commit() error { return w.f.do("commit", w.key, w.w.Commit) }
+
+// Abort implements objectstore.Writer.
+func (w *faultWriter) Abort() { w.w.Abort() }

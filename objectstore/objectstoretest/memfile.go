@@ -38,6 +38,7 @@ func (f *memFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ReadAt implements objectstore.File.
 func (f *memFile) ReadAt(p []byte, offset int64) (int, error) {
 	end, err := f.begin("read")
 	if err != nil {
@@ -87,6 +88,7 @@ func (f *memFile) beginWrite(op string) (end func(), err error) {
 	return f.begin(op)
 }
 
+// Sync implements objectstore.File.
 func (f *memFile) Sync() error {
 	end, err := f.begin("sync")
 	if err != nil {
@@ -97,6 +99,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
+// Size implements objectstore.File.
 func (f *memFile) Size() (int64, error) {
 	end, err := f.begin("size")
 	if err != nil {
@@ -106,6 +109,7 @@ func (f *memFile) Size() (int64, error) {
 	return int64(len(f.node.data)), nil
 }
 
+// Truncate implements objectstore.File.
 func (f *memFile) Truncate(size int64) error {
 	end, err := f.beginWrite("truncate")
 	if err != nil {
@@ -118,6 +122,7 @@ func (f *memFile) Truncate(size int64) error {
 	return nil
 }
 
+// Close implements objectstore.File.
 func (f *memFile) Close() error {
 	if f.closed.Swap(true) {
 		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
@@ -140,9 +145,20 @@ func infoOf(name string, n *node) memInfo {
 	return i
 }
 
-func (i memInfo) Name() string       { return i.name }
-func (i memInfo) Size() int64        { return i.size }
-func (i memInfo) Mode() fs.FileMode  { return i.mode }
+// Name implements fs.FileInfo.
+func (i memInfo) Name() string { return i.name }
+
+// Size implements fs.FileInfo.
+func (i memInfo) Size() int64 { return i.size }
+
+// Mode implements fs.FileInfo.
+func (i memInfo) Mode() fs.FileMode { return i.mode }
+
+// ModTime implements fs.FileInfo.
 func (i memInfo) ModTime() time.Time { return i.modified }
-func (i memInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i memInfo) Sys() any           { return nil }
+
+// IsDir implements fs.FileInfo.
+func (i memInfo) IsDir() bool { return i.mode.IsDir() }
+
+// Sys implements fs.FileInfo.
+func (i memInfo) Sys() any { return nil }

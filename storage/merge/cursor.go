@@ -18,6 +18,33 @@ type cursor struct {
 	row     int
 	stretch int // of row
 	end     int // of the stretch
+
+	// Cursors with one id, not 0, stand in one series: long keys are compared
+	// once a stretch, not once a row.
+	id  uint64
+	ids *uint64 // the last one given out
+}
+
+// sameKey reports whether c and o stand in one series, if that is known.
+func (c *cursor) sameKey(o *cursor) bool { return c.id != 0 && c.id == o.id }
+
+// compareKey compares the series at which c and o stand.
+func (c *cursor) compareKey(o *cursor) int {
+	if c.sameKey(o) {
+		return 0
+	}
+	k := bytes.Compare(c.key(), o.key())
+	if k == 0 {
+		if c.id == 0 && o.id == 0 {
+			*c.ids++
+			c.id = *c.ids
+		}
+		if c.id == 0 {
+			c.id = o.id
+		}
+		o.id = c.id
+	}
+	return k
 }
 
 // load moves to the first row of the source's next batch; false at the end.
@@ -26,7 +53,7 @@ func (c *cursor) load(ctx context.Context) (bool, error) {
 	if err != nil || b == nil {
 		return false, err
 	}
-	c.batch, c.row, c.stretch, c.end = b, 0, 0, b.StretchEnd(0)
+	c.batch, c.row, c.stretch, c.end, c.id = b, 0, 0, b.StretchEnd(0), 0
 	return true, nil
 }
 
@@ -40,6 +67,7 @@ func (c *cursor) seek(row int) {
 	if row < c.end || row >= c.batch.Len {
 		return
 	}
+	c.id = 0
 	if c.stretch++; row >= c.batch.StretchEnd(c.stretch) {
 		c.stretch = c.batch.Stretch(row)
 	}
@@ -48,7 +76,7 @@ func (c *cursor) seek(row int) {
 
 // less orders cursors by key, time, and then newest first.
 func (c *cursor) less(o *cursor) bool {
-	if k := bytes.Compare(c.key(), o.key()); k != 0 {
+	if k := c.compareKey(o); k != 0 {
 		return k < 0
 	}
 	if c.time() != o.time() {
@@ -63,17 +91,19 @@ func (c *cursor) less(o *cursor) bool {
 // before returns the first row of c's batch, from c.row on, whose identity is
 // not smaller than the one at which o stands.
 func (c *cursor) before(o *cursor) int {
-	key, b := o.key(), c.batch
-	s := gallop(c.stretch, len(b.Keys), func(i int) bool { return bytes.Compare(b.Keys[i], key) < 0 })
-	if s == len(b.Keys) {
-		return b.Len
+	b, s, from, end, t := c.batch, c.stretch, c.row, c.end, o.time()
+	if !c.sameKey(o) {
+		key := o.key()
+		s = gallop(s, len(b.Keys), func(i int) bool { return bytes.Compare(b.Keys[i], key) < 0 })
+		if s == len(b.Keys) {
+			return b.Len
+		}
+		from, end = max(from, int(b.Starts[s])), b.StretchEnd(s)
+		if !bytes.Equal(b.Keys[s], key) {
+			return from
+		}
 	}
-	from := max(c.row, int(b.Starts[s]))
-	if !bytes.Equal(b.Keys[s], key) {
-		return from
-	}
-	t := o.time()
-	return gallop(from, b.StretchEnd(s), func(i int) bool { return b.Times[i] < t })
+	return gallop(from, end, func(i int) bool { return b.Times[i] < t })
 }
 
 // gallop returns the first number in [from, to) for which below, true up to

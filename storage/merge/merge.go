@@ -62,7 +62,7 @@ func New(sources []run.Source, opts Options) run.Source {
 	m.build = run.NewBuilder(run.Types(&opts.Request), opts.Request.Identity)
 	for i, s := range sources {
 		d, ok := s.(run.Distinct)
-		m.cursors = append(m.cursors, &cursor{source: s, rank: i, distinct: ok && d.Distinct()})
+		m.cursors = append(m.cursors, &cursor{source: s, rank: i, distinct: ok && d.Distinct(), ids: &m.ids})
 	}
 	return m
 }
@@ -85,8 +85,10 @@ type merger struct {
 	resolved struct {
 		any  bool
 		key  []byte
+		id   uint64 // of the key, as cursors have it
 		time int64
 	}
+	ids uint64 // the last one given to a cursor
 }
 
 // A piece is consecutive rows of a cursor's batch that go out as they are.
@@ -247,14 +249,19 @@ func (m *merger) advance(ctx context.Context, c *cursor) error {
 
 func (m *merger) setResolved(c *cursor) {
 	r := &m.resolved
-	r.any, r.time = true, c.time()
+	r.time = c.time()
+	if r.any && r.id != 0 && r.id == c.id {
+		return
+	}
+	r.any, r.id = true, c.id
 	r.key = append(r.key[:0], c.key()...)
 }
 
 // isResolved reports whether c stands at a version of what was put out last.
 func (m *merger) isResolved(c *cursor) bool {
 	r := &m.resolved
-	return r.any && m.opts.Mode != table.Append && c.time() == r.time && bytes.Equal(c.key(), r.key)
+	return r.any && m.opts.Mode != table.Append && c.time() == r.time &&
+		(r.id != 0 && r.id == c.id || bytes.Equal(c.key(), r.key))
 }
 
 func (m *merger) skip(ctx context.Context, c *cursor) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"iter"
 	"slices"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -90,19 +91,25 @@ func (w *footerWriter) write(f *fileWriter) error {
 		tail = append(tail, b...)
 		return offset, int32(len(b)), err
 	}
+	// All column indexes, then all offset indexes: some readers read each kind
+	// at once.
+	var err error
+	for c := range w.all() {
+		if c.noIndex {
+			continue
+		}
+		if c.ColumnIndexOffset, c.ColumnIndexLength, err = index(&c.columns); err != nil {
+			return fmt.Errorf("encode column index: %w", err)
+		}
+	}
+	for c := range w.all() {
+		if c.OffsetIndexOffset, c.OffsetIndexLength, err = index(&c.offsets); err != nil {
+			return fmt.Errorf("encode offset index: %w", err)
+		}
+	}
 	for g, chunks := range w.chunks {
 		for i := range chunks {
-			c, err := &chunks[i], error(nil)
-			if !c.noIndex {
-				c.columns.BoundaryOrder = format.Unordered
-				if c.ColumnIndexOffset, c.ColumnIndexLength, err = index(&c.columns); err != nil {
-					return fmt.Errorf("encode column index: %w", err)
-				}
-			}
-			if c.OffsetIndexOffset, c.OffsetIndexLength, err = index(&c.offsets); err != nil {
-				return fmt.Errorf("encode offset index: %w", err)
-			}
-			w.groups[g].Columns = append(w.groups[g].Columns, c.ColumnChunk)
+			w.groups[g].Columns = append(w.groups[g].Columns, chunks[i].ColumnChunk)
 		}
 	}
 	md, err := w.metadata(f)
@@ -122,6 +129,19 @@ func (w *footerWriter) write(f *fileWriter) error {
 	}
 	f.meta.Size = f.offset
 	return nil
+}
+
+// all iterates over the chunks of all row groups.
+func (w *footerWriter) all() iter.Seq[*chunk] {
+	return func(yield func(*chunk) bool) {
+		for _, chunks := range w.chunks {
+			for i := range chunks {
+				if !yield(&chunks[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (w *footerWriter) metadata(f *fileWriter) (*format.FileMetaData, error) {

@@ -118,8 +118,14 @@ func (s *scratch) header(raw []byte) (h format.PageHeader, body []byte, err erro
 	return h, body, nil
 }
 
+// inflate decompresses a body of size bytes; it is the frame that decides how
+// much memory that takes, so it has to say the same.
 func (s *scratch) inflate(body []byte, size int) ([]byte, error) {
-	var err error
+	var frame zstd.Header
+	err := frame.Decode(body)
+	if err != nil || frame.HasFCS && frame.FrameContentSize != uint64(size) {
+		return nil, fmt.Errorf("page of %d bytes is a zstd frame of %d: %w", size, frame.FrameContentSize, errors.Join(errValues, err))
+	}
 	if s.raw, err = unzstd.DecodeAll(body, s.raw[:0]); err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
 	}
@@ -137,7 +143,7 @@ func (s *scratch) dictPage(c *chunkInfo, raw []byte) (*dictionary, error) {
 		return nil, err
 	}
 	d, ok := h.DictionaryPageHeader.Get()
-	if !ok || d.NumValues < 0 || int64(d.NumValues) > int64(h.UncompressedPageSize) {
+	if !ok || d.NumValues < 0 {
 		return nil, errors.New("page is not a dictionary")
 	}
 	if c.codec == format.Zstd {
@@ -150,6 +156,9 @@ func (s *scratch) dictPage(c *chunkInfo, raw []byte) (*dictionary, error) {
 
 func parseDictionary(t table.Type, n int, body []byte) (*dictionary, error) {
 	d := &dictionary{n: n}
+	if n > len(body)/4 {
+		return nil, errValues
+	}
 	switch t.Layout() {
 	case table.Floats:
 		d.floats = make([]float64, n)
@@ -280,12 +289,15 @@ func (s *scratch) coded(v *table.Vector, src []byte, dict *dictionary, n int) er
 	if err := decodeHybrid(codes, src[1:], int(src[0]), anyCode); err != nil {
 		return err
 	}
-	if dict.floats != nil {
+	switch v.Type.Layout() {
+	case table.Floats:
 		v.Floats = make([]float64, v.Len)
 		gather(v.Floats, codes, dict.floats, v.Valid)
-	} else {
+	case table.Ints:
 		v.Ints = make([]int64, v.Len)
 		gather(v.Ints, codes, dict.ints, v.Valid)
+	default:
+		return errValues
 	}
 	return nil
 }
@@ -307,8 +319,27 @@ func gather[T any](out []T, codes []uint32, values []T, valid table.Bitmap) {
 	}
 }
 
+// deltaCount reports whether delta-packed data says that it has n values. The
+// decoder allocates for as many as it says.
+func deltaCount(src []byte, n int) bool {
+	for i := range 3 { // block size, mini-blocks, values
+		v, k := binary.Uvarint(src)
+		if k <= 0 {
+			return false
+		}
+		if i == 2 {
+			return v == uint64(n)
+		}
+		src = src[k:]
+	}
+	return false
+}
+
 func (s *scratch) deltaInts(v *table.Vector, src []byte, n int) (err error) {
 	var enc delta.BinaryPackedEncoding
+	if !deltaCount(src, n) {
+		return errValues
+	}
 	v.Ints = make([]int64, v.Len)
 	dst := room(&s.ints, v.Ints, n)
 	if physical(v.Type) == format.Int64 {
@@ -333,6 +364,9 @@ func (s *scratch) deltaInts(v *table.Vector, src []byte, n int) (err error) {
 
 func (s *scratch) lengths(v *table.Vector, src []byte, n int) (err error) {
 	var enc delta.LengthByteArrayEncoding
+	if !deltaCount(src, n) {
+		return errValues
+	}
 	var data []byte
 	if data, s.offsets, err = enc.DecodeByteArray(nil, src, s.offsets); err != nil || len(s.offsets) != n+1 {
 		return errors.Join(errValues, err)

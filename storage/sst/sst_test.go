@@ -26,11 +26,9 @@ import (
 type bucket struct {
 	objectstore.Bucket
 	objects map[string][]byte
-	reads   int
 }
 
 func (b *bucket) ReadRange(_ context.Context, key string, offset int64, p []byte) error {
-	b.reads++
 	data, ok := b.objects[key]
 	if !ok {
 		return objectstore.ErrNotFound

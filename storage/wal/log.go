@@ -152,9 +152,9 @@ const maxPooledBytes = 4 << 20
 
 var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
 
-func (r *request) recycle() {
-	if cap(r.buf) <= maxPooledBytes {
-		requests.Put(r)
+func (q *request) recycle() {
+	if cap(q.buf) <= maxPooledBytes {
+		requests.Put(q)
 	}
 }
 
