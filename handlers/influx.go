@@ -64,7 +64,10 @@ func (i *Influx) write(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	db := influxDatabase(r, params)
+	db := withoutCatalog(influxDatabase(r, params), func(name string) error {
+		_, err := i.Catalog.Database(name)
+		return err
+	})
 	SetDatabase(r, db)
 	if _, err := i.Catalog.Database(db); err != nil {
 		return influxError(err) // before the body is read: it may be large
@@ -78,6 +81,7 @@ func (i *Influx) write(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return influxError(err)
 	}
+	metricsOf(r.Context()).countLines("influxdb", report.Rows, report.Dropped)
 	if report.Dropped > 0 {
 		return fault.Wrap(fault.Invalid, &partialWrite{report})
 	}
