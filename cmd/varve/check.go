@@ -25,7 +25,7 @@ func newCheck() *cobra.Command {
 		Long: "check reads everything in the data directory of a stopped server: the catalog, the\n" +
 			"manifests, every page of every SST, and every record of the WAL. It prints what is\n" +
 			"wrong, and exits with 1 if anything is.",
-		Args: cobra.ExactArgs(1),
+		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return check(cmd.Context(), cmd.OutOrStdout(), filepath.ToSlash(filepath.Clean(args[0])))
 		},
@@ -61,12 +61,16 @@ func check(ctx context.Context, w io.Writer, home string) error {
 	for _, p := range problems {
 		fmt.Fprintf(w, "WRONG %v\n", p)
 	}
-	fmt.Fprintf(w, "%d tables; %d regions with %d files of %d rows; %d WAL segments with %d records of %d rows\n", tables,
+	fmt.Fprintf(w, "tables: %d; regions: %d, files: %d, rows in them: %d; WAL segments: %d, records: %d, rows in them: %d\n", tables,
 		report.Regions, report.Files, report.FileRows, report.Segments, report.Records, report.RecordRows)
-	if len(problems) > 0 {
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("one thing is wrong in %s", home)
+	default:
 		return fmt.Errorf("%d things are wrong in %s", len(problems), home)
 	}
-	return nil
 }
 
 // lockForReading keeps servers away. A directory without a lock file gets
