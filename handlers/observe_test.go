@@ -194,3 +194,24 @@ func TestDatabaseBehindCatalog(t *testing.T) {
 	f("/write?db=greptime-", "", "", 404)
 	f("/write?db=other-public", "", "", 404)
 }
+
+// TestInfluxHints tells what most often is behind lines that cannot be read.
+func TestInfluxHints(t *testing.T) {
+	router, _, _ := newInflux(t, RouterOptions{})
+	f := func(body, hint string, want bool) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		router.ServeHTTP(w, httptest.NewRequest("POST", "/write", strings.NewReader(body)))
+		if w.Code != 400 || strings.Contains(w.Body.String(), hint) != want {
+			t.Errorf("%q: %d %s, %q is there: want %v", body, w.Code, w.Body, hint, want)
+		}
+	}
+	f("\x1f\x8b\b\x00", "Content-Encoding: gzip", true)
+	f("x h=a", "strings need double quotes", true)
+	f("x h='a'", "strings need double quotes", true)
+	f("x h=+", "strings need double quotes", false)
+	f("m,a=b f=1 1m,a=c f=2 2", "--data-binary", true)
+	f("m f=1m f=2", "--data-binary", true)
+	f("m f=a 1", "--data-binary", false)
+	f("m f=1 1\nm f=a b c 2", "--data-binary", false)
+}
