@@ -211,7 +211,7 @@ func TestInfluxHints(t *testing.T) {
 	f("x h='a'", "strings need double quotes", true)
 	f("x h=+", "strings need double quotes", false)
 	f("m,a=b f=1 1m,a=c f=2 2", "--data-binary", true)
-	f("m f=1m f=2", "--data-binary", true)
+	f("m f=1m f=2m f=3", "--data-binary", true)
 	f("m f=a 1", "--data-binary", false)
 	f("m f=1 1\nm f=a b c 2", "--data-binary", false)
 }
