@@ -106,6 +106,12 @@ type Engine struct {
 	random  lockedReader
 	damaged damage
 
+	// unrecovered are the regions whose manifests could not be read by Open,
+	// and why. They stay closed until the next Open, even if the manifest is
+	// mended: their logged writes are not in memory, and the sequences of these
+	// must not be given to others. Only Open writes to it.
+	unrecovered map[table.RegionID]error
+
 	memBytes atomic.Int64 // of all memtables
 	room     roomSignal   // told when memBytes shrinks
 
@@ -145,6 +151,8 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		pages: cache.New(opts.PageCacheBytes),
 		kick:  make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelFlushes),
+
+		unrecovered: make(map[table.RegionID]error),
 	}
 	e.random.r = opts.Rand
 	e.readers.limit = opts.FooterBytes

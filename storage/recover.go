@@ -146,6 +146,7 @@ func (rec *recovery) regionOf(id table.RegionID) (*recovered, error) {
 	}
 	r, err := rec.e.region(rec.ctx, id)
 	if errors.Is(err, editlog.ErrDamaged) {
+		rec.e.unrecovered[id] = err
 		// The other regions can be served. This one's records stay in the log.
 		rec.e.opts.Logger.Error("storage: a region's manifest is damaged; its writes stay in the log", "region", id, "error", err)
 		return to, nil
