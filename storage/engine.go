@@ -46,6 +46,11 @@ type Options struct {
 	Prefix  string             // of the keys in the bucket; "table"
 	Tables  table.Resolver
 
+	// NextTable is an id that no table of the catalog has ever had, nor any
+	// larger one; 0: not known. Data of such a table shows that the catalog has
+	// lost its newest edits, and then Open fails.
+	NextTable table.ID
+
 	FlushBytes     int64         // size in memory at which a region is flushed; 64 MiB
 	FlushAge       time.Duration // age at which an idle region is flushed, plus up to a quarter; 1h
 	FlushBackoff   time.Duration // wait after a failed flush, doubled each time up to a minute; 1s
@@ -159,7 +164,11 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	e.mu.regions = make(map[table.RegionID]*slot)
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.metrics = newMetrics(e)
-	if err := e.recover(ctx); err != nil {
+	err := e.checkCatalog(ctx)
+	if err == nil {
+		err = e.recover(ctx)
+	}
+	if err != nil {
 		e.stop()
 		return nil, fmt.Errorf("open storage: %w", err)
 	}
