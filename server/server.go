@@ -103,7 +103,7 @@ func (s *Server) listen() (err error) {
 		return fmt.Errorf("listen on http.addr: %w", err)
 	}
 	s.router = handlers.NewRouter(handlers.RouterOptions{
-		BodyLimit:   int64(s.cfg.HTTP.BodyLimit),
+		BodyLimit:   s.bodyLimit(),
 		BodiesInMem: s.budget.Bodies,
 		Logger:      s.log,
 		Registry:    s.registry,
@@ -124,6 +124,19 @@ func (s *Server) listen() (err error) {
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return nil
+}
+
+// bodyLimit returns the largest body that is taken. One that needs more than
+// all bodies may have would wait for memory that never comes, and its client
+// would be told to try again for ever.
+func (s *Server) bodyLimit() int64 {
+	limit, fits := int64(s.cfg.HTTP.BodyLimit), s.budget.Bodies-1 // reading takes one byte more, to see the end
+	if limit <= fits {
+		return limit
+	}
+	s.log.Warn("http.body_limit is more than the memory for bodies, which bounds it", "http.body_limit", config.Size(limit).String(),
+		"bodies", config.Size(s.budget.Bodies).String(), "memory", config.Size(s.budget.Total).String())
+	return fits
 }
 
 // Addr returns the address that the server listens on.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"log/slog"
@@ -221,4 +222,41 @@ func (s *stopper) Write(p []byte) (int, error) {
 		s.stop()
 	}
 	return s.text.Write(p)
+}
+
+// A body that can never fit into the memory for bodies is refused for good, at
+// once and however it is sent: a 503 would make its client send it for ever.
+func TestBodyOverMemory(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Memory.Limit = 256 << 20 // 16 MiB for bodies
+	s, err := Start(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Recover(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	if _, err := z.Write(bytes.Repeat([]byte("#\n"), 20<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest("POST", "http://"+s.Addr()+"/write", &bomb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Encoding", "gzip")
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %s, want 413", resp.Status)
+	}
 }

@@ -85,6 +85,7 @@ func (s *Server) storageOptions(disk objectstore.Disk, bucket objectstore.Bucket
 		DataDir:        s.home.dir,
 		Bucket:         bucket,
 		Tables:         cat,
+		NextTable:      cat.View().NextID(),
 		FlushBytes:     int64(s.cfg.Storage.FlushBytes),
 		FlushAge:       time.Duration(s.cfg.Storage.FlushAge),
 		MemtableBytes:  s.budget.Memtables,
