@@ -256,7 +256,7 @@ func BenchmarkEncode(b *testing.B) {
 	for _, name := range []string{"greptimedb_v1", "json", "csv"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			format, _ := formatOf(name)
+			format, _ := formatNamed(name)
 			for b.Loop() {
 				w := &countingWriter{}
 				out := newAnswer(w, format, 1_000_000, time.Now())
