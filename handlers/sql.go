@@ -70,7 +70,7 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 		return err
 	}
 	SetDatabase(r, session.Database)
-	format, err := formatOf(p.text("format"))
+	format, err := formatOf(p.text)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 	err = runObserved(ctx, a.Engine, session, script, func(result sql.Result) error { return enc.result(ctx, result) })
 	if err == nil {
 		enc.end()
-		return out.flush()
+		return out.finish()
 	}
 	if timeout > 0 && fault.KindOf(err) == fault.Timeout {
 		err = fault.Errorf(fault.Timeout, "the request ran longer than %s: %w", timeout, err)
@@ -112,7 +112,7 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 		return err
 	}
 	noteError(r, err)
-	_ = out.flush() // a client that is gone needs no error
+	_ = out.finish() // a client that is gone needs no error
 	return nil
 }
 

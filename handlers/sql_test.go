@@ -19,6 +19,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/openapi/openapitest"
 	"github.com/varvedb/varve/sql"
 	"github.com/varvedb/varve/table"
 )
@@ -122,7 +123,7 @@ func (c *fakeChunk) AppendJSON(dst []byte, col, row int) []byte {
 	}
 }
 
-var durations = regexp.MustCompile(`"execution_time_ms":\d+`)
+var durations = regexp.MustCompile(`("execution_time_ms":|Elapsed: )[\d.]+`)
 
 // TestSQL runs testdata/sql. Its blocks are requests: a method with an
 // address, header lines, an empty line and a body.
@@ -135,6 +136,7 @@ func TestSQL(t *testing.T) {
 		w := httptest.NewRecorder()
 		engine.session = nil
 		router.ServeHTTP(w, r)
+		checkContract(t, r, d.Input, w)
 		var out strings.Builder
 		fmt.Fprintf(&out, "%d %s\n", w.Code, w.Header().Get("Content-Type"))
 		for _, h := range []string{"x-greptime-format", "x-greptime-err-code", "x-greptime-err-msg"} {
@@ -148,9 +150,19 @@ func TestSQL(t *testing.T) {
 		if s := engine.session; s != nil && (s.Database != "public" || s.TimeZone != nil) {
 			fmt.Fprintf(&out, "session: %s %v\n", s.Database, s.TimeZone)
 		}
-		out.WriteString(strings.ReplaceAll(durations.ReplaceAllString(w.Body.String(), `"execution_time_ms":0`), "\r\n", "<CRLF>\n"))
+		out.WriteString(strings.ReplaceAll(durations.ReplaceAllString(w.Body.String(), `${1}0`), "\r\n", "<CRLF>\n"))
 		return strings.TrimRight(out.String(), "\n") + "\n"
 	})
+}
+
+// checkContract fails a test whose exchange is not as the OpenAPI document
+// says; text is the request as parseRequest took it.
+func checkContract(t *testing.T, r *http.Request, text string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	_, body, _ := strings.Cut(text, "\n\n")
+	if err := openapitest.Check(r, []byte(body), w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		t.Error(err)
+	}
 }
 
 func parseRequest(text string) *http.Request {
@@ -256,7 +268,7 @@ func BenchmarkEncode(b *testing.B) {
 	for _, name := range []string{"greptimedb_v1", "json", "csv"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			format, _ := formatOf(name)
+			format, _ := formatNamed(name)
 			for b.Loop() {
 				w := &countingWriter{}
 				out := newAnswer(w, format, 1_000_000, time.Now())

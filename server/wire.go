@@ -70,6 +70,8 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 	})
 	return []handlers.Protocol{
 		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout)},
+		&handlers.SQLText{Engine: statements},
+		&handlers.OpenAPI{},
 		&handlers.Influx{Ingester: writes, Catalog: cat},
 	}, nil
 }
