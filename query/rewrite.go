@@ -170,11 +170,11 @@ func (r *rewriter) selectList(n node, sc *scope) []column {
 			items[i] = r.walk(item, sc)
 			continue
 		}
+		before := r.changes // typeOf rewrites subqueries
 		c := column{name: text(item, "alias"), typ: sc.typeOf(item)}
 		if c.name == "" {
 			c.name = label(item)
 		}
-		before := r.changes
 		changed := r.expr(item, sc)
 		if text(changed, "alias") == "" && (r.changes != before || c.name == "count(*)") {
 			changed["alias"] = c.name
