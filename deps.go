@@ -7,6 +7,7 @@ import (
 	_ "github.com/RoaringBitmap/roaring/v2"
 	_ "github.com/cockroachdb/datadriven"
 	_ "github.com/duckdb/duckdb-go-bindings"
+	_ "github.com/duckdb/duckdb-go/v2"
 	_ "github.com/getkin/kin-openapi/openapi3"
 	_ "github.com/go-chi/chi/v5"
 	_ "github.com/google/go-cmp/cmp"

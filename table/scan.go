@@ -111,4 +111,5 @@ type ScanStats struct {
 	MemtableRows               atomic.Int64 // rows of memtables looked at
 	RowsRead                   atomic.Int64 // rows decoded, before merge and filters
 	RowsReturned               atomic.Int64
+	FilesDamaged               atomic.Int64 // files of which some rows could not be read
 }

@@ -1,0 +1,65 @@
+package handlers
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/varvedb/varve/telemetry"
+)
+
+// An Admin serves what operators and their machines ask of a server,
+// from the moment its listener opens.
+type Admin struct {
+	Started  time.Time
+	Registry *prometheus.Registry
+	Config   []byte // the configuration in force as TOML, secrets masked
+}
+
+// Register adds the administrative routes.
+func (a *Admin) Register(r chi.Router) {
+	for _, path := range []string{"/health", "/v1/health"} {
+		r.Get(path, Handle(a.serveHealth))
+		r.Post(path, Handle(a.serveHealth))
+	}
+	r.Get("/status", Handle(a.serveStatus))
+	r.Get("/config", Handle(a.serveConfig))
+	r.Get("/metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
+		DisableCompression: true, // the router compresses
+		EnableOpenMetrics:  true,
+	}).ServeHTTP)
+}
+
+// serveHealth says that the process lives; /ready says whether it works.
+func (a *Admin) serveHealth(w http.ResponseWriter, _ *http.Request) error {
+	WriteJSON(w, http.StatusOK, struct{}{})
+	return nil
+}
+
+// serveStatus uses GreptimeDB's field names where it has them.
+func (a *Admin) serveStatus(w http.ResponseWriter, _ *http.Request) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	b := telemetry.Build()
+	WriteJSON(w, http.StatusOK, struct {
+		Version   string  `json:"version"`
+		Commit    string  `json:"commit"`
+		GoVersion string  `json:"go_version"`
+		Hostname  string  `json:"hostname"`
+		Started   string  `json:"started"`
+		Uptime    float64 `json:"uptime_seconds"`
+	}{b.Version, b.Commit, b.GoVersion, host, a.Started.UTC().Format(time.RFC3339), time.Since(a.Started).Seconds()})
+	return nil
+}
+
+func (a *Admin) serveConfig(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/toml; charset=utf-8")
+	_, err := w.Write(a.Config)
+	return err
+}

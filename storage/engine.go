@@ -1,0 +1,188 @@
+// Package storage is the engine: it makes written rows durable and keeps them
+// sorted for reading.
+//
+// # The life of a row
+//
+//  1. Write gives its batch the next sequence of the region and logs it.
+//  2. When the log has it, and every smaller sequence is done, the rows go to
+//     the memtables of their time windows, and Write returns.
+//  3. A flush seals all memtables of a region, which hold every row up to the
+//     applied sequence, writes them out as SSTs, and enters these and that
+//     sequence in the manifest with one edit. Then the log may forget them.
+//  4. After a crash, records above the manifest's flushed sequence are applied
+//     again; the others are in SSTs.
+//
+// A region is in one of three places of the code: write.go puts rows in,
+// flush.go moves them to files, snapshot.go shows them.
+package storage
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/objectstore"
+	"github.com/varvedb/varve/storage/cache"
+	"github.com/varvedb/varve/storage/wal"
+	"github.com/varvedb/varve/table"
+)
+
+// Options says what an Engine works on and tunes it. A zero field means its
+// default; those without one must be set.
+type Options struct {
+	Disk    objectstore.Disk   // of the log
+	DataDir string             // the log is in its subfolder wal
+	Bucket  objectstore.Bucket // of SSTs and manifests
+	Prefix  string             // of the keys in the bucket; "table"
+	Tables  table.Resolver
+
+	FlushBytes     int64         // size in memory at which a region is flushed; 64 MiB
+	FlushAge       time.Duration // age at which an idle region is flushed, plus up to a quarter; 1h
+	FlushBackoff   time.Duration // wait after a failed flush, doubled each time up to a minute; 1s
+	MemtableBytes  int64         // budget of all memtables; at half of it the largest are flushed, over it writes wait; 512 MiB
+	WriteWait      time.Duration // how long a write waits for memory; 10s
+	PageCacheBytes int64         // decoded pages of SSTs; 256 MiB
+	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
+	WAL            wal.Options
+
+	Now        func() time.Time      // time.Now
+	Rand       io.Reader             // names of files; crypto/rand
+	Logger     *slog.Logger          // slog.Default()
+	Registerer prometheus.Registerer // nil: the metrics are not published
+}
+
+func (o Options) withDefaults() Options {
+	orElse(&o.Prefix, "table")
+	orElse(&o.FlushBytes, 64<<20)
+	orElse(&o.FlushAge, time.Hour)
+	orElse(&o.FlushBackoff, time.Second)
+	orElse(&o.MemtableBytes, 512<<20)
+	orElse(&o.WriteWait, 10*time.Second)
+	orElse(&o.PageCacheBytes, 256<<20)
+	orElse(&o.FooterBytes, 64<<20)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func orElse[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// An Engine keeps the regions of all tables. It is a table.Writer, a
+// table.Reader and a table.Maintainer.
+type Engine struct {
+	opts    Options
+	log     *wal.Log
+	pages   *cache.Cache
+	readers readerCache
+	metrics *metrics
+	random  lockedReader
+	damaged damage
+
+	memBytes atomic.Int64 // of all memtables
+	room     roomSignal   // told when memBytes shrinks
+
+	background errgroup.Group
+	ctx        context.Context // of background work; ends with Close
+	stop       context.CancelFunc
+	kick       chan struct{} // holds a token while the flusher has something to look at; never closed
+	slots      chan struct{} // a token for each flush that may run
+	relocating atomic.Bool
+
+	mu struct {
+		sync.Mutex
+		regions map[table.RegionID]*slot
+		closed  bool
+	}
+}
+
+var (
+	_ table.Writer     = (*Engine)(nil)
+	_ table.Reader     = (*Engine)(nil)
+	_ table.Maintainer = (*Engine)(nil)
+)
+
+// parallelFlushes is how many regions are flushed at a time. Encoding is bound
+// by the processor, which queries and writes want too.
+const parallelFlushes = 2
+
+// errClosed reports a call on an engine that is shutting down.
+var errClosed = fault.Errorf(fault.Unavailable, "the storage engine is shutting down")
+
+// Open recovers what the log holds and starts the flusher, which runs until
+// Close.
+func Open(ctx context.Context, opts Options) (*Engine, error) {
+	opts = opts.withDefaults()
+	e := &Engine{
+		opts:  opts,
+		pages: cache.New(opts.PageCacheBytes),
+		kick:  make(chan struct{}, 1),
+		slots: make(chan struct{}, parallelFlushes),
+	}
+	e.random.r = opts.Rand
+	e.readers.limit = opts.FooterBytes
+	e.mu.regions = make(map[table.RegionID]*slot)
+	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
+	e.metrics = newMetrics(e)
+	if err := e.recover(ctx); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("open storage: %w", err)
+	}
+	if err := e.metrics.register(opts.Registerer); err != nil {
+		e.stop()
+		return nil, errors.Join(fmt.Errorf("open storage: register metrics: %w", err), e.log.Close())
+	}
+	e.background.Go(e.runFlusher)
+	e.wakeFlusher()
+	return e, nil
+}
+
+// Close flushes what is in memory and waits for background work to end. What
+// cannot be flushed is still in the log.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.mu.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.mu.closed = true
+	e.mu.Unlock()
+	e.stop()
+	err := e.background.Wait()
+	flushErr := e.flushAll(context.Background(), "shutdown")
+	e.metrics.unregister(e.opts.Registerer)
+	return errors.Join(err, flushErr, e.log.Close())
+}
+
+// lockedReader serializes reads.
+type lockedReader struct {
+	mu sync.Mutex
+	r  io.Reader
+}
+
+func (l *lockedReader) Read(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return io.ReadFull(l.r, p)
+}
