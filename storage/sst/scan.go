@@ -42,10 +42,12 @@ type scan struct {
 	group, end int
 	viewRows   int
 	err        error // of the request
+	opened     bool
+	series     *seriesScan // nil: without the series index
 
-	rules    []rule
-	columns  []output
-	identity []int // columns of the file that make the identity
+	rules     []rule
+	timeRules int // how many of rules, the first ones, are the request's times
+	columns   []output
 
 	// The row group at hand.
 	g     *groupReader // nil: none
@@ -58,9 +60,12 @@ type scan struct {
 
 // An output is one requested column.
 type output struct {
-	column int // in the file; -1: all null
+	column int // in the file; -1: all null, or from the series index
 	typ    table.Type
 	page   int // where the last row was
+
+	tag    int           // number in the series index + 1; 0: not from there
+	buffer *table.Vector // of tag
 }
 
 func (s *scan) prepare() {
@@ -89,7 +94,9 @@ func (s *scan) prepare() {
 	if never {
 		s.group = s.end
 	}
-	s.rules = append(s.r.timeRules(s.req.Times), rules...)
+	s.rules = s.r.timeRules(s.req.Times)
+	s.timeRules = len(s.rules)
+	s.rules = append(s.rules, rules...)
 	if s.req.Identity {
 		s.ident.init(s.r)
 	}
@@ -108,6 +115,11 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 		return nil, s.err
 	}
 	defer s.r.guard(s.r.footer.base, &err)
+	if !s.opened {
+		if err := s.openSeries(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if s.held {
 		s.held = false
 		return s.emit(&s.batch), nil
@@ -192,10 +204,18 @@ func (s *scan) find(ctx context.Context, g *groupReader) ([]span, error) {
 		return nil, nil
 	}
 	s.countPruned(g, spans)
+	if s.series != nil {
+		if spans, err = s.series.cut(ctx, g, spans); err != nil || len(spans) == 0 {
+			return nil, err
+		}
+	}
 	for i := range s.rules {
 		if spans, err = s.filter(ctx, g, &s.rules[i], spans); err != nil || len(spans) == 0 {
 			return nil, err
 		}
+	}
+	if s.series != nil {
+		return spans, nil
 	}
 	return s.trimKeys(ctx, g, info, spans)
 }
@@ -204,7 +224,7 @@ func (s *scan) find(ctx context.Context, g *groupReader) ([]span, error) {
 func (s *scan) countPruned(g *groupReader, spans []span) {
 	for i := range s.columns {
 		if s.columns[i].column < 0 {
-			continue
+			continue // tags of the series index among them
 		}
 		c, err := g.column(s.columns[i].column)
 		if err != nil {
@@ -226,7 +246,15 @@ func (s *scan) prune(ctx context.Context, g *groupReader, info *groupInfo) ([]sp
 	if !info.Times.Overlaps(s.req.Times) || !keysOverlap(&s.req, info.FirstKey, info.LastKey) {
 		return nil, nil
 	}
-	spans := s.pruneKeys(info)
+	var spans []span
+	if s.series != nil {
+		spans = s.series.collect(s.r, s.group)
+	} else {
+		spans = s.pruneKeys(info)
+	}
+	if len(spans) == 0 {
+		return nil, nil
+	}
 	for i := range s.rules {
 		rule := &s.rules[i]
 		c, err := g.column(rule.column)
@@ -335,12 +363,21 @@ func (s *scan) cut() error {
 	if s.req.Identity {
 		to = min(to, s.ident.seek(s.g, sp.from))
 	}
-	if len(s.columns) == 0 && !s.req.Identity {
+	switch {
+	case len(s.columns) == 0 && !s.req.Identity:
 		to = min(to, sp.from+maxCount)
+	case s.series != nil:
+		to = min(to, sp.from+maxExpand)
 	}
 	b := &s.batch
 	b.Len, b.Columns = to-sp.from, b.Columns[:0]
 	for i := range s.columns {
+		if out := &s.columns[i]; out.tag > 0 {
+			first := uint32(s.r.footer.starts[s.g.group])
+			s.series.index.fill(out.buffer, out.tag-1, first+uint32(sp.from), first+uint32(to))
+			b.Columns = append(b.Columns, *out.buffer)
+			continue
+		}
 		v, err := s.columns[i].vector(s.g, sp.from, to)
 		if err != nil {
 			return err
@@ -358,8 +395,12 @@ func (s *scan) cut() error {
 	return nil
 }
 
-// maxCount bounds batches without columns.
-const maxCount = 1 << 20
+const (
+	// maxCount bounds batches without columns.
+	maxCount = 1 << 20
+	// maxExpand bounds batches with tags of the series index.
+	maxExpand = 16384
+)
 
 // seek moves to the page with the given row, which is not before the last one
 // asked for, and returns where that page ends.
