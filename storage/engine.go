@@ -52,6 +52,7 @@ type Options struct {
 	MemtableBytes  int64         // budget of all memtables; at half of it the largest are flushed, over it writes wait; 512 MiB
 	WriteWait      time.Duration // how long a write waits for memory; 10s
 	PageCacheBytes int64         // decoded pages of SSTs; 256 MiB
+	SeriesRows     int           // rows a series must have on average for a file to get a series index; 8; negative: none gets one
 	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
 	WAL            wal.Options
 

@@ -83,8 +83,12 @@ func (p *planner) weights(sources []*source) []weight {
 			weights = append(weights, weight{g.FirstKey, g.Rows})
 		}
 	}
-	slices.SortFunc(weights, func(a, b weight) int { return bytes.Compare(a.key, b.key) })
+	sortWeights(weights)
 	return weights
+}
+
+func sortWeights(weights []weight) {
+	slices.SortFunc(weights, func(a, b weight) int { return bytes.Compare(a.key, b.key) })
 }
 
 // cutKeys returns ascending keys that cut the weights into parts of at least

@@ -20,8 +20,10 @@ import (
 //  2. The others are clustered: two sources are in one cluster if their times
 //     and their keys overlap, or both overlap a third's, and so on. Only
 //     within a cluster can two rows have one identity.
-//  3. A cluster of one source without repeats is read as it is, in parts. Any
-//     other is cut by key into parts, each of which is merged.
+//  3. A cluster of one source without repeats is read as it is, in parts. Of
+//     any other, what conflict.go finds is merged, and all else is read as it
+//     is. If a file of the cluster has no series index, all of it is merged.
+//     What is merged is cut by key into parts.
 //  4. In append tables every source is a cluster.
 
 const (
@@ -43,6 +45,11 @@ type source struct {
 	first, last []byte // keys, of a file
 	rows        int64
 	unique      bool // no two rows share an identity, and none is a tombstone
+
+	version   *pinned          // that has file
+	index     *sst.SeriesIndex // of file; nil if it has none
+	match     table.Bitmap     // the series of index that pass the predicates on tags; nil: all
+	stretches []run.Stretch    // what cannot be read without a merge; not set where all is merged
 }
 
 // A planner makes the partitions of one scan.
@@ -88,7 +95,7 @@ func (p *planner) sources(v *regionView) []*source {
 		}
 		p.stats.Files.Add(1)
 		sources = append(sources, &source{file: f, times: f.Times, first: f.FirstKey, last: f.LastKey,
-			rows: f.Rows, unique: f.Distinct() && f.Deletes == 0})
+			rows: f.Rows, version: v.files, unique: f.Distinct() && f.Deletes == 0})
 	}
 	for _, m := range v.memory {
 		if m.Rows() > 0 && m.Times().Overlaps(p.spec.Times) {
@@ -228,11 +235,30 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 					p.e.quarantine(s.file, err, p.stats)
 					return nil
 				}
-				return err
+				if err != nil {
+					return err
+				}
+				return p.openSeries(ctx, s)
 			})
 		}
 	}
 	return g.Wait()
+}
+
+// openSeries loads the series index of a file that was opened. Without it the
+// file can still be read.
+func (p *planner) openSeries(ctx context.Context, s *source) (err error) {
+	s.index, err = s.reader.Series(ctx, p.stats)
+	if isDamage(err) {
+		p.e.quarantine(s.file, err, p.stats)
+		s.reader.IgnoreSeries()
+		return nil
+	}
+	if s.index != nil {
+		req := p.request()
+		s.match = s.reader.Match(s.index, &req)
+	}
+	return err
 }
 
 // partition appends the partitions of one cluster.
@@ -247,7 +273,7 @@ func (p *planner) partition(c []*source) {
 	case len(readable) == 0:
 	case p.info.Merge == table.Append || len(c) == 1 && c[0].unique:
 		p.passThrough(readable[0])
-	default:
+	case !p.bySeries(readable):
 		p.merge(readable)
 	}
 }
@@ -260,7 +286,7 @@ func (p *planner) request() run.Request {
 // passThrough reads one source as it is.
 func (p *planner) passThrough(s *source) {
 	req := p.request()
-	req.Alone = true
+	req.Alone, req.Selection = true, s.selection()
 	switch {
 	case s.memory != nil && s.memory.Selective(req):
 		p.add(s.rows, func() run.Source { return s.memory.Source(req) })
@@ -269,15 +295,6 @@ func (p *planner) passThrough(s *source) {
 			p.add(int64(end-first), func() run.Source { return s.memory.Arrival(req, first, end) })
 		}
 	default:
-		groups := s.reader.RowGroups()
-		for next := 0; next < len(groups); {
-			first, rows := next, int64(0)
-			for next < len(groups) && rows < morselRows {
-				rows += groups[next].Rows
-				next++
-			}
-			end := next
-			p.add(rows, func() run.Source { return p.scanFile(s, req, first, end) })
-		}
+		p.passFile(s, req)
 	}
 }

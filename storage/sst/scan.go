@@ -220,6 +220,16 @@ func (s *scan) find(ctx context.Context, g *groupReader) ([]span, error) {
 	return s.trimKeys(ctx, g, info, spans)
 }
 
+// CountPruned counts row groups [first, end), and about their pages, as ones
+// that a scan could leave out.
+func (r *Reader) CountPruned(req *run.Request, first, end int) {
+	for g := first; g < end; g++ {
+		req.Stats.RowGroups.Add(1)
+		req.Stats.RowGroupsPruned.Add(1)
+		req.Stats.PagesPruned.Add(int64(len(req.Columns) * len(r.footer.info.Groups[g].PageKeys)))
+	}
+}
+
 // countPruned counts the pages of the requested columns outside spans.
 func (s *scan) countPruned(g *groupReader, spans []span) {
 	for i := range s.columns {
