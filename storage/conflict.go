@@ -176,8 +176,10 @@ func (p *planner) conflicts(sources []*source, others func(i int) []table.TimeRa
 			})
 			continue
 		}
-		for n := range uint32(s.index.Len()) {
-			if t := s.index.Times(n); s.match.Get(int(n)) && (s.index.Mixed(n) || overlap(t)) {
+		count := s.index.Len()
+		for i := run.NextBit(s.match, 0, count); i < count; i = run.NextBit(s.match, i+1, count) {
+			n := uint32(i)
+			if t := s.index.Times(n); s.index.Mixed(n) || overlap(t) {
 				key = s.index.AppendKey(key[:0], n)
 				f.add(key, contender{series: n, times: t, mixed: s.index.Mixed(n)})
 			}

@@ -54,14 +54,19 @@ func (p *planner) wantedRows(s *source, groups []sst.RowGroup) []int64 {
 			continue
 		}
 		end := start + g.Rows
-		for ; int(series) < s.index.Len(); series++ {
+		for {
+			series = uint32(run.NextBit(s.match, int(series), s.index.Len()))
+			if int(series) == s.index.Len() {
+				break
+			}
 			first, last := s.index.Rows(series)
-			if s.match.Get(int(series)) && s.index.Times(series).Overlaps(p.spec.Times) {
+			if s.index.Times(series).Overlaps(p.spec.Times) {
 				rows[i] += max(0, min(int64(last), end)-max(int64(first), start))
 			}
 			if int64(last) > end {
 				break
 			}
+			series++
 		}
 		start = end
 	}
@@ -83,7 +88,7 @@ func (p *planner) passFile(s *source, req run.Request) {
 			s.reader.CountPruned(&req, first, end)
 			continue
 		}
-		p.add(rows, func() run.Source { return p.scanFile(s, req, first, end) })
+		p.add(rows, func() run.Source { return &tolerant{p: p, s: s, req: req, next: first, end: end, wanted: wanted} })
 	}
 }
 

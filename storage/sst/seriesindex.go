@@ -140,14 +140,37 @@ func (r *Reader) Match(x *SeriesIndex, req *run.Request) table.Bitmap {
 func (t *seriesTag) restrict(out table.Bitmap, r *rule, lo, hi uint32) {
 	passes := make([]bool, 1+t.values.Len)
 	passes[0] = matchNull(&r.test)
-	for i := range t.values.Len {
-		passes[1+i] = r.match(t.value(i))
+	if !t.findEqual(passes, r) {
+		for i := range t.values.Len {
+			passes[1+i] = r.match(t.value(i))
+		}
 	}
 	for s := lo; s < hi; s++ {
 		if !passes[t.codes[s]] {
 			out.Clear(int(s))
 		}
 	}
+}
+
+// findEqual marks the strings that pass a rule for one of several values, and
+// reports whether the rule is such.
+func (t *seriesTag) findEqual(passes []bool, r *rule) bool {
+	if t.values.Dict == nil || r.test.Op != table.Equal && r.test.Op != table.In {
+		return false
+	}
+	for n := range r.test.Values {
+		want := r.test.Values[n].Bytes
+		for i := range t.values.Len {
+			if string(t.values.Dict.Value(uint32(i))) == want {
+				passes[1+i] = true
+				break
+			}
+		}
+		if r.test.Op == table.Equal {
+			break
+		}
+	}
+	return true
 }
 
 // value returns a value of the dictionary.

@@ -101,8 +101,8 @@ func (q *seriesScan) collect(r *Reader, g int) (spans []span) {
 			if s = max(s, list[at].Series); x.starts[s] >= start+rows {
 				break
 			}
-		} else if q.sel.Series != nil && !q.sel.Series.Get(int(s)) {
-			continue
+		} else if s = uint32(run.NextBit(q.sel.Series, int(s), x.Len())); int(s) == x.Len() || x.starts[s] >= start+rows {
+			break
 		}
 		for at < len(list) && list[at].Series < s {
 			at++
