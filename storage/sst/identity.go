@@ -338,7 +338,7 @@ func (s *scan) keyAt(g *groupReader, tags []int, buf []byte, row int) ([]byte, e
 		if err != nil {
 			return nil, err
 		}
-		views[i] = run.SliceVector(&pg.vec, row-c.pages[p].first, row-c.pages[p].first+1)
+		views[i] = pg.rows(new(table.Vector), row-c.pages[p].first, row-c.pages[p].first+1)
 	}
 	return appendKey(buf, views, 0), nil
 }

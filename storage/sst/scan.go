@@ -3,6 +3,7 @@ package sst
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/storage/run"
@@ -50,12 +51,13 @@ type scan struct {
 	columns   []output
 
 	// The row group at hand.
-	g     *groupReader // nil: none
-	spans []span
-	ident identity
-	batch run.Batch
-	build *run.Builder
-	held  bool // batch is a piece that waits until build was handed out
+	g       *groupReader // nil: none
+	spans   []span
+	ident   identity
+	batch   run.Batch
+	build   *run.Builder
+	scratch table.Vector // of the columns of conditions
+	held    bool         // batch is a piece that waits until build was handed out
 }
 
 // An output is one requested column.
@@ -65,7 +67,7 @@ type output struct {
 	page   int // where the last row was
 
 	tag    int           // number in the series index + 1; 0: not from there
-	buffer *table.Vector // of tag
+	buffer *table.Vector // where values are expanded
 }
 
 func (s *scan) prepare() {
@@ -132,6 +134,9 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 				return s.emit(s.build.Take()), nil
 			}
 			if more, err := s.nextGroup(ctx); err != nil || !more {
+				if err == nil {
+					s.release()
+				}
 				return nil, err
 			}
 			continue
@@ -341,7 +346,8 @@ func (s *scan) filter(ctx context.Context, g *groupReader, r *rule, spans []span
 			return err
 		}
 		base := c.info.pages[p].first
-		out = r.filter(out, &pg.vec, part.from-base, part.to-base, base)
+		v := pg.rows(&s.scratch, part.from-base, part.to-base)
+		out = r.filter(out, &v, 0, v.Len, part.from)
 		return nil
 	})
 	return out, err
@@ -376,7 +382,7 @@ func (s *scan) cut() error {
 	switch {
 	case len(s.columns) == 0 && !s.req.Identity:
 		to = min(to, sp.from+maxCount)
-	case s.series != nil:
+	default:
 		to = min(to, sp.from+maxExpand)
 	}
 	b := &s.batch
@@ -384,8 +390,7 @@ func (s *scan) cut() error {
 	for i := range s.columns {
 		if out := &s.columns[i]; out.tag > 0 {
 			first := uint32(s.r.footer.starts[s.g.group])
-			s.series.index.fill(out.buffer, out.tag-1, first+uint32(sp.from), first+uint32(to))
-			b.Columns = append(b.Columns, *out.buffer)
+			b.Columns = append(b.Columns, s.series.index.fill(out.memory(), out.tag-1, first+uint32(sp.from), first+uint32(to)))
 			continue
 		}
 		v, err := s.columns[i].vector(s.g, sp.from, to)
@@ -408,8 +413,9 @@ func (s *scan) cut() error {
 const (
 	// maxCount bounds batches without columns.
 	maxCount = 1 << 20
-	// maxExpand bounds batches with tags of the series index.
-	maxExpand = 16384
+	// maxExpand bounds other batches, so that a buffer for each of some tens of
+	// columns stays in the processor's cache: it is half a page.
+	maxExpand = 5120
 )
 
 // seek moves to the page with the given row, which is not before the last one
@@ -432,7 +438,36 @@ func (o *output) vector(g *groupReader, from, to int) (table.Vector, error) {
 		return table.Vector{}, err
 	}
 	base := g.columns[o.column].info.pages[o.page].first
-	return run.SliceVector(&pg.vec, from-base, to-base), nil
+	return pg.rows(o.memory(), from-base, to-base), nil
+}
+
+// buffers are where columns are expanded. Scans of one row group after the
+// other use the same ones, which so stay in the processor's cache.
+var buffers = sync.Pool{New: func() any { return new(table.Vector) }}
+
+func (o *output) memory() *table.Vector {
+	if o.buffer == nil {
+		o.buffer = buffers.Get().(*table.Vector)
+	}
+	return o.buffer
+}
+
+// release gives the buffers back once nobody looks at the last batch. A scan
+// that is closed early does not do so, since Close may come at any time.
+func (s *scan) release() {
+	all := []*output{&s.ident.time, &s.ident.sequence, &s.ident.op}
+	for i := range s.columns {
+		all = append(all, &s.columns[i])
+	}
+	for i := range s.ident.tags {
+		all = append(all, &s.ident.tags[i])
+	}
+	for _, o := range all {
+		if o.buffer != nil {
+			buffers.Put(o.buffer)
+			o.buffer = nil
+		}
+	}
 }
 
 // nullDict is the Dict of columns that are all null.

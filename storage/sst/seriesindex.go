@@ -191,32 +191,31 @@ func (t *seriesTag) value(i int) *table.Value {
 	return v
 }
 
-// fill makes v the tag of the rows [from, to) of the file, in v's own memory.
-func (x *SeriesIndex) fill(v *table.Vector, tag int, from, to uint32) {
+// fill returns the tag of the rows [from, to) of the file, in buf's memory.
+func (x *SeriesIndex) fill(buf *table.Vector, tag int, from, to uint32) table.Vector {
 	t := &x.tags[tag]
-	v.Type, v.Len, v.Dict = t.values.Type, int(to-from), t.values.Dict
-	if v.Dict == nil && v.Type.Layout() == table.Bytes {
-		v.Dict = nullDict
-	}
-	n, valid := v.Len, table.Bitmap(nil)
+	n := int(to - from)
+	v := table.Vector{Type: t.values.Type, Len: n, Dict: t.values.Dict}
 	if t.nulls {
-		if cap(v.Valid) < (n+63)/64 {
-			v.Valid = table.NewBitmap(n)
-		}
-		valid = v.Valid[:(n+63)/64]
-		clear(valid)
+		words := (*[]uint64)(&buf.Valid)
+		v.Valid = grow(words, (n+63)/64)
+		clear(v.Valid)
 	}
-	v.Valid = valid
 	switch v.Type.Layout() {
 	case table.Ints:
-		v.Ints = fillRuns(x, t, v, v.Ints, t.values.Ints, from, to)
+		buf.Ints = fillRuns(x, t, &v, buf.Ints, t.values.Ints, from, to)
+		v.Ints = buf.Ints
 	case table.Floats:
-		v.Floats = fillRuns(x, t, v, v.Floats, t.values.Floats, from, to)
+		buf.Floats = fillRuns(x, t, &v, buf.Floats, t.values.Floats, from, to)
+		v.Floats = buf.Floats
 	case table.Bools:
-		v.Bools = fillRuns(x, t, v, v.Bools, t.values.Bools, from, to)
+		buf.Bools = fillRuns(x, t, &v, buf.Bools, t.values.Bools, from, to)
+		v.Bools = buf.Bools
 	default:
-		v.Codes = fillRuns(x, t, v, v.Codes, nil, from, to)
+		buf.Codes = fillRuns(x, t, &v, buf.Codes, nil, from, to)
+		v.Codes = buf.Codes
 	}
+	return v
 }
 
 // fillRuns writes the value of each series, or its code if there are no

@@ -74,7 +74,7 @@ func (s *scan) openSeries(ctx context.Context) error {
 		out := &s.columns[i]
 		for t := range x.tags {
 			if x.tags[t].column == out.column {
-				out.column, out.tag, out.buffer = -1, t+1, new(table.Vector)
+				out.column, out.tag = -1, t+1
 			}
 		}
 	}
@@ -213,13 +213,4 @@ func judgeTimes(c *chunkInfo, page int, keep []table.TimeRange) verdict {
 		}
 	}
 	return judged
-}
-
-// within returns the rows from from to to, whose times ascend, that are in
-// times; base is the row group's row at which the page begins.
-func (p *page) within(times table.TimeRange, from, to, base int) span {
-	ints := p.vec.Ints
-	lo := from + sort.Search(to-from, func(i int) bool { return ints[from+i] >= times.Min })
-	hi := lo + sort.Search(to-lo, func(i int) bool { return ints[lo+i] > times.Max })
-	return span{base + lo, base + hi}
 }
