@@ -37,6 +37,7 @@ type fileInfo struct {
 	Repeats       int64           `json:"repeats"`
 	PageRows      int             `json:"page_rows"` // every page ends at a multiple of it, or earlier
 	Groups        []groupInfo     `json:"groups"`
+	Series        *seriesInfo     `json:"series,omitempty"`
 }
 
 // columnInfo says which of our types a Parquet column has.
@@ -61,6 +62,7 @@ type footerWriter struct {
 	groups []format.RowGroup
 	infos  []groupInfo
 	chunks [][]chunk
+	series *seriesInfo
 }
 
 // addGroup adds a row group whose chunks were written from offset start on.
@@ -150,7 +152,7 @@ func (w *footerWriter) metadata(f *fileWriter) (*format.FileMetaData, error) {
 		Rows: f.meta.Rows, Times: f.meta.Times,
 		MinSequence: f.meta.MinSequence, MaxSequence: f.meta.MaxSequence,
 		Deletes: f.meta.Deletes, Repeats: f.meta.Repeats,
-		PageRows: f.opts.PageRows, Groups: w.infos,
+		PageRows: f.opts.PageRows, Groups: w.infos, Series: w.series,
 	}
 	md := &format.FileMetaData{
 		Version: 2, NumRows: f.meta.Rows, RowGroups: w.groups, CreatedBy: "varve sst v1",
@@ -182,8 +184,9 @@ type footer struct {
 	info    fileInfo
 	columns map[table.ColumnID]int // position in info.Columns
 	groups  []format.RowGroup
-	tail    []byte // from tailOffset to the end
-	base    int64  // tailOffset
+	starts  []int64 // the first row of each group in the file
+	tail    []byte  // from tailOffset to the end
+	base    int64   // tailOffset
 }
 
 // parseFooter decodes a tail that was verified, or is about to be described.
@@ -241,6 +244,7 @@ func (f *footer) check() error {
 		if g.NumRows < 1 || g.NumRows != f.info.Groups[i].Rows || len(g.Columns) != len(f.info.Columns) {
 			return fmt.Errorf("row group %d does not fit the file info", i)
 		}
+		f.starts = append(f.starts, rows)
 		rows += g.NumRows
 	}
 	if rows != f.info.Rows {
