@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// batchRows and batchBytes are when a record batch is full. Batches of a
-	// few thousand rows are what readers and the codecs like.
-	batchRows  = 16 << 10
-	batchBytes = 1 << 20
+	// batchRows and batchBytes are when a record batch is full. A codec starts
+	// anew for each column of a batch: 64 Ki rows make zstd twice as fast as
+	// 16 Ki do.
+	batchRows  = 64 << 10
+	batchBytes = 4 << 20
 )
 
 // An arrowEncoder writes an Arrow IPC stream, one record batch at a time, and

@@ -153,6 +153,20 @@ var streamed = map[string]func(t *testing.T, body io.Reader) int64{
 var framing = map[string]int64{"greptimedb_v1": 3, "json": 1, "csvwithnames": 1, "csvwithnamesandtypes": 2, "table": 2,
 	"influxdb_v1&epoch=ns": 4, "greptimedb_v1&exact=true": 3, "greptimedb_v1&limit=99999": 3}
 
+// measured returns how to read a body while memory is measured: a reader of
+// Arrow takes more than the server does, and is left out.
+func measured(format string, count func(*testing.T, io.Reader) int64) func(*testing.T, io.Reader) int64 {
+	if !strings.HasPrefix(format, "arrow") {
+		return count
+	}
+	return func(t *testing.T, body io.Reader) int64 {
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			t.Fatal(err)
+		}
+		return -1
+	}
+}
+
 func countBytes(c string) func(*testing.T, io.Reader) int64 {
 	return func(t *testing.T, body io.Reader) (n int64) {
 		buf := make([]byte, 64<<10)
@@ -257,8 +271,12 @@ func TestFormatsStream(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			debug.FreeOSMemory()
 			before, start := residentBytes(t), time.Now()
-			rows, size, memory, resp := stream(t, format, count)
-			t.Logf("%d rows, %d MB in %.1f s; %d MB more memory", rows, size>>20, time.Since(start).Seconds(), (memory-before)>>20)
+			rows, size, memory, resp := stream(t, format, measured(format, count))
+			took := time.Since(start)
+			if rows < 0 {
+				rows, _, _, _ = stream(t, format, count)
+			}
+			t.Logf("%d rows, %d MB in %.1f s; %d MB more memory", rows, size>>20, took.Seconds(), (memory-before)>>20)
 			want := *streamRows
 			if strings.Contains(format, "limit=") {
 				want = min(want, 99999)

@@ -196,15 +196,18 @@ func serveSQL(t *testing.T, format, statement string) (*http.Response, []byte, e
 // After the first bytes are out, an error can no longer change the status. In
 // JSON it must be part of a valid document, with whole rows before it.
 func TestErrorAfterFirstBytes(t *testing.T) {
-	for _, format := range []string{"greptimedb_v1", "json"} {
+	for _, format := range []string{"greptimedb_v1", "json", "influxdb_v1"} {
 		resp, body, err := serveSQL(t, format, "SELECT 20000 FAIL")
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: status %d, %v", format, resp.StatusCode, err)
 		}
 		var doc struct {
-			Code   int
-			Error  string
-			Data   []map[string]any
+			Code    int
+			Error   string
+			Data    []map[string]any
+			Results []struct {
+				Series []struct{ Values [][]any }
+			}
 			Output []struct {
 				Records struct {
 					Rows  [][]any
@@ -219,6 +222,9 @@ func TestErrorAfterFirstBytes(t *testing.T) {
 			t.Errorf("%s: the document does not say what failed: code %d, error %q", format, doc.Code, doc.Error)
 		}
 		rows := len(doc.Data)
+		if len(doc.Results) == 1 {
+			rows = len(doc.Results[0].Series[0].Values)
+		}
 		if len(doc.Output) == 1 {
 			rows = len(doc.Output[0].Records.Rows)
 			if got := doc.Output[0].Records.Total; got != rows {
@@ -231,16 +237,23 @@ func TestErrorAfterFirstBytes(t *testing.T) {
 	}
 }
 
-func TestErrorAfterFirstBytesCutsCSV(t *testing.T) {
-	if _, body, err := serveSQL(t, "csv", "SELECT 20000 FAIL"); err == nil {
-		t.Errorf("an answer of %d bytes ended as if it were whole", len(body))
+// The other formats have no place for it: the connection is cut.
+func TestErrorAfterFirstBytesCuts(t *testing.T) {
+	for _, format := range []string{"csv", "csvwithnames", "table", "arrow", "arrow&compression=zstd"} {
+		resp, body, err := serveSQL(t, format, "SELECT 200000 FAIL")
+		if resp.StatusCode != http.StatusOK || len(body) == 0 {
+			t.Errorf("%s: %s and %d bytes, which is not what this test is about", format, resp.Status, len(body))
+		}
+		if err == nil {
+			t.Errorf("%s: an answer of %d bytes ended as if it were whole", format, len(body))
+		}
 	}
 }
 
 // A small answer is still in the buffer when a later row or statement fails,
 // and the status tells.
 func TestErrorBeforeFirstBytes(t *testing.T) {
-	for _, format := range []string{"greptimedb_v1", "json", "csv"} {
+	for _, format := range []string{"greptimedb_v1", "json", "csv", "table", "arrow", "influxdb_v1", "null"} {
 		resp, body, err := serveSQL(t, format, "SELECT 10 FAIL")
 		if err != nil || resp.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(body), `{"code":1003,"error":`) {
 			t.Errorf("%s: %d %s, %v", format, resp.StatusCode, body, err)
@@ -265,7 +278,7 @@ func TestCSVRoundTrip(t *testing.T) {
 // BenchmarkEncode encodes 1 M rows of five columns. The chunk costs as little
 // as a chunk can, so that the encoder is what is measured.
 func BenchmarkEncode(b *testing.B) {
-	for _, name := range []string{"greptimedb_v1", "json", "csv"} {
+	for _, name := range []string{"greptimedb_v1", "json", "csv", "table", "influxdb_v1"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			format, _ := formatNamed(name)

@@ -14,7 +14,7 @@ import (
 
 // A SQLPrinter is what SQLText needs of sql.Engine.
 type SQLPrinter interface {
-	Tree(ctx context.Context, s *sql.Session, st *sql.Statement) (json.RawMessage, error)
+	Trees(ctx context.Context, s *sql.Session, script sql.Script) ([]json.RawMessage, error)
 	Format(ctx context.Context, s *sql.Session, script sql.Script) (string, error)
 }
 
@@ -49,11 +49,9 @@ func (a *SQLText) parse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	trees := make([]json.RawMessage, len(script))
-	for i := range script {
-		if trees[i], err = a.Engine.Tree(r.Context(), &sql.Session{}, &script[i]); err != nil {
-			return err
-		}
+	trees, err := a.Engine.Trees(r.Context(), &sql.Session{}, script)
+	if err != nil {
+		return err
 	}
 	WriteJSON(w, http.StatusOK, trees)
 	return nil
@@ -69,8 +67,10 @@ func (a *SQLText) format(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	WriteJSON(w, http.StatusOK, map[string]string{"formatted": text})
-	return nil
+	w.Header().Set("Content-Type", jsonType)
+	answer := append([]byte(`{"formatted":`), sql.AppendJSONString(nil, text)...) // WriteJSON would escape < and >
+	_, err = w.Write(append(answer, '}', '\n'))
+	return err
 }
 
 // maxLookedAt bounds the text that is parsed or formatted: trees are many

@@ -157,6 +157,8 @@ func rawLiteral(raw int64, typ table.Type) node {
 func (r *rewriter) comparison(n node, sc *scope) node {
 	x, op, v, typ, ok := r.timeComparison(n, sc)
 	if !ok {
+		r.distinct(n, sc)
+		r.sameUnitRows([]any{n["left"], n["right"]}, sc)
 		return nil
 	}
 	return compareTime(r.expr(x, sc), op, v, typ)
@@ -209,11 +211,16 @@ func (r *rewriter) between(n node, sc *scope) node {
 func (r *rewriter) operator(n node, sc *scope) node {
 	typ := text(n, "type")
 	args := list(n, "children")
+	if typ == "OPERATOR_COALESCE" {
+		r.sameUnit(args, sc)
+		return nil
+	}
 	if (typ != "COMPARE_IN" && typ != "COMPARE_NOT_IN") || len(args) == 0 {
 		return nil
 	}
 	unit := sc.typeOf(args[0].(node))
 	if unit == table.InvalidType {
+		r.sameUnitRows(args, sc)
 		return nil
 	}
 	x := r.expr(args[0].(node), sc)

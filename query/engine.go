@@ -16,6 +16,7 @@ import (
 type Options struct {
 	TempDir     string // where large statements spill to; required
 	MemoryLimit int64  // bytes that DuckDB may use; 1 GiB
+	TempLimit   int64  // bytes of TempDir that it may use; 16 times MemoryLimit
 	Threads     int    // of DuckDB; GOMAXPROCS
 	MaxRunning  int    // statements that run at once; Threads
 	MaxQueued   int    // statements that wait to run; 128 per running one
@@ -24,6 +25,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.MemoryLimit <= 0 {
 		o.MemoryLimit = 1 << 30
+	}
+	if o.TempLimit <= 0 {
+		o.TempLimit = 16 * o.MemoryLimit
 	}
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
@@ -115,7 +119,6 @@ func (e *Engine) settings() []duckdb.Setting {
 		{Name: "autoload_known_extensions", Value: "false"},
 		{Name: "autoinstall_known_extensions", Value: "false"},
 		{Name: "allow_community_extensions", Value: "false"},
-		{Name: "enable_external_access", Value: "false"},
 	}
 }
 
@@ -132,7 +135,8 @@ func (e *Engine) openInstance() (*instance, error) {
 	}
 	defer c.Close()
 	err = c.Register(scanFunction, e.source)
-	for _, sql := range setup {
+	limit := fmt.Sprintf("SET GLOBAL max_temp_directory_size = '%dB'", e.opts.TempLimit)
+	for _, sql := range append([]string{limit}, setup...) {
 		if err == nil {
 			err = c.Exec(sql)
 		}

@@ -75,5 +75,8 @@ func cleanMessage(s string) string {
 	s = scanCall.ReplaceAllString(unmark(s), "")
 	s, _, _ = strings.Cut(s, "\n\tCandidate functions")
 	s, _, _ = strings.Cut(s, "\nDid you mean")
+	s, _, _ = strings.Cut(s, "\n\nPossible solutions:") // settings that nobody can make
+	s, _, _ = strings.Cut(s, "\nYou can adjust this by increasing the 'max_temp_directory_size'")
+	s, _, _ = strings.Cut(s, " Use \"SET max_expression_depth")
 	return s
 }

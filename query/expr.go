@@ -47,12 +47,22 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	if r.err != nil {
 		return n
 	}
+	r.depth++
+	defer func() { r.depth-- }()
+	if r.depth > maxDepth {
+		r.fail(fault.TooLarge, "expressions are nested deeper than %d", maxDepth)
+		return n
+	}
 	var replaced node
 	switch class(n) {
 	case "CONSTANT":
 		return r.constant(n)
 	case "COLUMN_REF":
 		return r.columnRef(n, sc)
+	case "SUBQUERY":
+		r.subquery(n, sc)
+		n["child"] = r.walk(n["child"], sc)
+		return n
 	case "FUNCTION", "WINDOW":
 		replaced = r.call(n, sc)
 	case "CAST":
@@ -63,7 +73,9 @@ func (r *rewriter) expr(n node, sc *scope) node {
 		replaced = r.between(n, sc)
 	case "OPERATOR":
 		replaced = r.operator(n, sc)
-	case "SUBQUERY", "CONJUNCTION", "CASE", "STAR", "LAMBDA", "LAMBDA_REF", "COLLATE", "POSITIONAL_REFERENCE":
+	case "CASE":
+		r.mix(n, sc)
+	case "CONJUNCTION", "STAR", "LAMBDA", "LAMBDA_REF", "COLLATE", "POSITIONAL_REFERENCE":
 	case "PARAMETER":
 		r.fail(fault.Plan, "parameters are not supported")
 		return n
@@ -177,6 +189,9 @@ func (r *rewriter) call(n node, sc *scope) node {
 		return nil
 	}
 	r.timeArgument(n, name)
+	if mixing[name] {
+		r.sameUnit(list(n, "children"), sc)
+	}
 	if t, ok := r.fold(n, sc); ok {
 		return r.freeTime(t, name)
 	}

@@ -5,6 +5,10 @@ package query
 var setup = []string{
 	"SET GLOBAL TimeZone = 'UTC'",
 
+	// Turned off behind the opening, so that the temporary directory stays open
+	// to what is spilled; among the options of the opening it would be closed.
+	"SET GLOBAL enable_external_access = false",
+
 	// Bins begin at the epoch unless an origin is given.
 	`CREATE MACRO date_bin
 		(width, ts) AS time_bucket(CAST(width AS INTERVAL), CAST(ts AS TIMESTAMP), TIMESTAMP '1970-01-01'),

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,8 +68,20 @@ func (r *rewriter) pushBetween(n node, sc *scope) bool {
 		first := ok && pushTime(sc, x, table.GreaterEqual, from)
 		return also && pushTime(sc, x, table.LessEqual, to) && first
 	}
+	// The three meet in one type, which is the column's only if both bounds are.
+	col, _ := target(sc, x)
+	if col == nil || !sameTyped(col.Type, low) || !sameTyped(col.Type, high) {
+		return false
+	}
 	first := pushValues(sc, x, table.GreaterEqual, low)
 	return pushValues(sc, x, table.LessEqual, high) && first
+}
+
+// sameTyped reports whether DuckDB compares a column of a type with a constant
+// in just that type.
+func sameTyped(typ table.Type, n node) bool {
+	_, ok := valueFor(typ, table.LessEqual, n)
+	return ok
 }
 
 func (r *rewriter) pushOperator(n node, sc *scope) bool {
@@ -232,7 +245,8 @@ func valueFor(typ table.Type, op table.Compare, n node) (table.Value, bool) {
 func decimalFor(info node, digits json.Number) (table.Value, bool) {
 	scale, err := strconv.Atoi(string(number(info["scale"])))
 	raw := digits.String()
-	if err != nil || len(strings.TrimLeft(raw, "-")) > 15 {
+	// Beyond 22 digits behind the point a power of ten is no exact double.
+	if err != nil || scale > 22 || len(strings.TrimLeft(raw, "-")) > 15 {
 		return table.Value{}, false
 	}
 	f, err := strconv.ParseFloat(raw+"e-"+strconv.Itoa(scale), 64)
@@ -342,7 +356,7 @@ func timeOrder(m, sel node, sc *scope) table.Order {
 	}
 	path := names(x, "column_names")
 	for _, item := range list(sel, "select_list") {
-		if strings.EqualFold(text(item.(node), "alias"), path[len(path)-1]) {
+		if item := item.(node); strings.EqualFold(text(item, "alias"), path[len(path)-1]) || renames(item) {
 			return table.Unordered
 		}
 	}
@@ -353,6 +367,40 @@ func timeOrder(m, sel node, sc *scope) table.Order {
 		return table.TimeDescending
 	}
 	return table.TimeAscending
+}
+
+// renames reports whether a select item may make columns of other names or
+// contents than the table's: * REPLACE, * RENAME and COLUMNS(…), also inside of
+// an expression.
+func renames(item node) bool {
+	if class(item) != "STAR" {
+		return holdsStar(item)
+	}
+	for key, v := range item {
+		l, isList := v.([]any)
+		switch key {
+		case "replace_list", "rename_list", "columns", "expr", "alias":
+			if v != nil && v != false && v != "" && !(isList && len(l) == 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func holdsStar(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, holdsStar)
+	case node:
+		for _, c := range v {
+			if holdsStar(c) {
+				return true
+			}
+		}
+		return class(v) == "STAR"
+	}
+	return false
 }
 
 // limitOf returns the rows that LIMIT and OFFSET need, or 0 if that is not a

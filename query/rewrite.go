@@ -16,14 +16,18 @@ const scanFunction = "table_scan"
 // package comment, step 2. It fails closed: a kind of node that is not named
 // here ends the statement.
 type rewriter struct {
-	req     Request
-	engine  *Engine
-	err     error // the first
-	changes int   // expressions replaced so far
-	ctes    int   // WITH queries so far
+	req        Request
+	engine     *Engine
+	err        error // the first
+	changes    int   // expressions replaced so far
+	ctes       int   // WITH queries so far
+	depth      int   // of expressions around the current one
+	nested     int   // of queries around the current one
+	subqueries int   // of those, in expressions
 
 	tables  map[[2]string]*table.Info
 	sources []*source
+	done    map[uintptr][]column // of the subqueries that are rewritten
 }
 
 func (r *rewriter) fail(kind fault.Kind, format string, args ...any) {
@@ -32,10 +36,25 @@ func (r *rewriter) fail(kind fault.Kind, format string, args ...any) {
 	}
 }
 
+// DuckDB's binder takes time that grows with the cube of the depth of
+// expressions and doubles with each subquery in an expression of another, and
+// hears no interrupt in it. At these depths that is some tenths of a second.
+const (
+	maxDepth      = 256 // of expressions
+	maxNested     = 64  // of queries
+	maxSubqueries = 12  // of queries in expressions
+)
+
 // query rewrites a SELECT or what combines several, and returns its columns
 // where they are known.
 func (r *rewriter) query(n node, ctes *cte, outer *scope) []column {
 	if r.err != nil {
+		return nil
+	}
+	r.nested++
+	defer func() { r.nested-- }()
+	if r.nested > maxNested {
+		r.fail(fault.TooLarge, "queries are nested deeper than %d", maxNested)
 		return nil
 	}
 	ctes = r.with(n, ctes, outer)
@@ -49,7 +68,7 @@ func (r *rewriter) query(n node, ctes *cte, outer *scope) []column {
 				columns = c
 			}
 		}
-		r.modifiers(n, &scope{outer: outer, ctes: ctes, relations: []*relation{{columns: columns}}})
+		r.modifiers(n, &scope{rewriter: r, outer: outer, ctes: ctes, relations: []*relation{{columns: columns}}})
 		return columns
 	case "RECURSIVE_CTE_NODE":
 		columns := r.query(child(n, "left"), ctes, outer)
@@ -116,7 +135,7 @@ func rename(columns []column, aliases []string) []column {
 }
 
 func (r *rewriter) selectNode(n node, ctes *cte, outer *scope) []column {
-	sc := &scope{outer: outer, ctes: ctes, aliases: map[string]table.Type{}}
+	sc := &scope{rewriter: r, outer: outer, ctes: ctes, aliases: map[string]table.Type{}}
 	n["from_table"] = r.from(child(n, "from_table"), sc, true)
 	for _, e := range list(n, "select_list") {
 		if alias := text(e.(node), "alias"); alias != "" {
@@ -151,11 +170,11 @@ func (r *rewriter) selectList(n node, sc *scope) []column {
 			items[i] = r.walk(item, sc)
 			continue
 		}
+		before := r.changes // typeOf rewrites subqueries
 		c := column{name: text(item, "alias"), typ: sc.typeOf(item)}
 		if c.name == "" {
 			c.name = label(item)
 		}
-		before := r.changes
 		changed := r.expr(item, sc)
 		if text(changed, "alias") == "" && (r.changes != before || c.name == "count(*)") {
 			changed["alias"] = c.name
@@ -244,7 +263,11 @@ func (r *rewriter) tableFunction(n node, sc *scope) {
 		return
 	}
 	call["children"] = r.walk(call["children"], sc)
-	sc.relations = append(sc.relations, &relation{name: text(n, "alias")})
+	rel := &relation{name: text(n, "alias"), columns: []column{{name: text(call, "function_name")}}}
+	if aliases := names(n, "column_name_alias"); len(aliases) > 0 {
+		rel.columns = rename(rel.columns, aliases)
+	}
+	sc.relations = append(sc.relations, rel)
 }
 
 // baseTable replaces a name in FROM: by the name that a WITH query has inside,

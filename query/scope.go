@@ -41,6 +41,7 @@ func (r *relation) lookup(name string) *column {
 
 // A scope is what the expressions of one SELECT can name.
 type scope struct {
+	rewriter  *rewriter
 	outer     *scope // of the statement around a subquery
 	ctes      *cte
 	relations []*relation
@@ -139,7 +140,6 @@ var sameType = map[string]bool{
 	"min": true, "max": true, "first": true, "last": true, "any_value": true, "arbitrary": true,
 	"arg_min": true, "arg_max": true, "min_by": true, "max_by": true, "mode": true,
 	"lag": true, "lead": true, "first_value": true, "last_value": true, "nth_value": true,
-	"coalesce": true, "greatest": true, "least": true, "nullif": true,
 }
 
 // typeOf returns the timestamp type of an expression, or InvalidType if it has
@@ -158,8 +158,14 @@ func (s *scope) typeOf(n node) table.Type {
 	case "FUNCTION", "WINDOW":
 		t = s.typeOfCall(n)
 	case "OPERATOR":
-		if args := list(n, "children"); text(n, "type") == "OPERATOR_COALESCE" && len(args) > 0 {
-			t = s.typeOf(args[0].(node))
+		if text(n, "type") == "OPERATOR_COALESCE" {
+			t = s.typeOfAny(list(n, "children"))
+		}
+	case "CASE":
+		t = s.typeOfAny(outcomes(n))
+	case "SUBQUERY":
+		if columns := s.rewriter.subquery(n, s); text(n, "subquery_type") == "SCALAR" && len(columns) == 1 {
+			t = columns[0].typ
 		}
 	}
 	if !t.IsTimestamp() {
@@ -174,6 +180,8 @@ func (s *scope) typeOfCall(n node) table.Type {
 	switch {
 	case len(args) == 0:
 		return table.InvalidType
+	case mixing[name]:
+		return s.typeOfAny(args)
 	case sameType[name]:
 		return s.typeOf(args[0].(node))
 	case len(args) < 2:
@@ -186,6 +194,19 @@ func (s *scope) typeOfCall(n node) table.Type {
 		}
 		if name == "+" && isInterval(args[0].(node)) {
 			return s.typeOf(args[1].(node))
+		}
+	}
+	return table.InvalidType
+}
+
+// typeOfAny returns the first timestamp type among expressions that make one
+// value.
+func (s *scope) typeOfAny(values []any) table.Type {
+	for _, v := range values {
+		if n, ok := v.(node); ok {
+			if t := s.typeOf(n); t != table.InvalidType {
+				return t
+			}
 		}
 	}
 	return table.InvalidType

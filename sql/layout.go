@@ -22,11 +22,11 @@ func (e *Engine) Format(ctx context.Context, s *Session, script Script) (string,
 }
 
 func (e *Engine) format(ctx context.Context, s *Session, st *Statement) (string, error) {
-	want, err := e.Tree(ctx, s, st)
+	want, err := e.treeJSON(ctx, s, st)
 	if err != nil {
 		return "", err
 	}
-	for _, capitals := range []bool{true, false} {
+	for _, capitals := range []capitals{allCapitals, reservedCapitals, noCapitals} {
 		text, err := layout(st.Text, capitals)
 		if err != nil {
 			return "", err
@@ -35,7 +35,7 @@ func (e *Engine) format(ctx context.Context, s *Session, st *Statement) (string,
 		if err != nil {
 			continue
 		}
-		tree, err := e.Tree(ctx, s, &Statement{Text: text, node: same})
+		tree, err := e.treeJSON(ctx, s, &Statement{Text: text, node: same})
 		if err == nil && bytes.Equal(tree, want) {
 			return text, nil
 		}
@@ -46,8 +46,17 @@ func (e *Engine) format(ctx context.Context, s *Session, st *Statement) (string,
 	return st.Text, nil
 }
 
+// capitals says which words are printed in capitals.
+type capitals uint8
+
+const (
+	noCapitals       capitals = iota
+	reservedCapitals          // keywords that cannot be names
+	allCapitals               // keywords
+)
+
 // layout prints the tokens of a statement.
-func layout(text string, capitals bool) (string, error) {
+func layout(text string, capitals capitals) (string, error) {
 	tokens, err := tokenize(text)
 	if err != nil {
 		return "", err
@@ -59,10 +68,12 @@ func layout(text string, capitals bool) (string, error) {
 		if l.spaced(i, word) {
 			l.out.WriteByte(' ')
 		}
-		if capitals && l.isKeyword(i, word) {
+		keyword := l.isKeyword(i, word)
+		if keyword && (capitals == allCapitals || capitals == reservedCapitals && l.isReserved(i, word)) {
 			word = strings.ToUpper(word)
 		}
 		l.out.WriteString(word)
+		l.open = keyword && !functions[strings.ToUpper(word)]
 		l.sign = n == 1 && (word == "-" || word == "+") && !l.endsOperand(i-1)
 		l.last, i = word, i+n
 	}
@@ -76,6 +87,7 @@ type layouter struct {
 	out    strings.Builder
 	last   string // what was printed last
 	sign   bool   // whether that was the sign of an operand
+	open   bool   // whether a space is between it and a parenthesis
 }
 
 // operators are the characters of operators that may be longer than one.
@@ -119,7 +131,7 @@ func (l *layouter) spaced(i int, word string) bool {
 	case word == "." || word == ":":
 		return !touches
 	case word == "(" || word == "[":
-		return l.last == "," || !touches || isOperatorText(l.last)
+		return l.last == "," || l.open || !touches || isOperatorText(l.last)
 	}
 	return true
 }
@@ -146,14 +158,33 @@ func (l *layouter) isKeyword(i int, word string) bool {
 	return before != "." && l.text(i+1, 1) != "." && (before != "AS" || strings.EqualFold(word, "SELECT"))
 }
 
-// keywords are the words that are printed in capitals. Those that could also
-// be names are checked by the tree of what is printed.
+// isReserved reports whether the keyword at i cannot be a name.
+func (l *layouter) isReserved(i int, word string) bool {
+	word = strings.ToUpper(word)
+	before, after := strings.ToUpper(l.text(i-1, 1)), strings.ToUpper(l.text(i+1, 1))
+	return reserved[word] || phrases[before+" "+word] || phrases[word+" "+after]
+}
+
+// phrases are pairs of words of which neither is a name.
+var phrases = map[string]bool{"GROUP BY": true, "ORDER BY": true, "PRIMARY KEY": true, "TIME INDEX": true, "IF NOT": true,
+	"IF EXISTS": true, "NOT EXISTS": true}
+
+// reserved are the keywords that are never names in a query.
+var reserved = wordSet(`ALL AND ANY AS ASC BETWEEN CASE CAST CREATE CROSS DEFAULT DESC DISTINCT ELSE END EXCEPT FALSE FROM FULL GROUP
+	HAVING IN INNER INTERSECT INTO IS JOIN LEFT LIKE LIMIT NATURAL NOT NULL OFFSET ON OR ORDER OUTER PRIMARY QUALIFY RIGHT SELECT
+	TABLE THEN TRUE UNION USING VALUES WHEN WHERE WINDOW WITH`)
+
+// keywords are all words that are printed in capitals, where that does not
+// change the tree.
 var keywords = wordSet(`ADMIN ALL ANALYZE AND ANY AS ASC ASOF BETWEEN BY CASE CAST COLLATE COLUMN COMMENT CREATE CROSS DATABASE
 	DATABASES DEFAULT DELETE DESC DESCRIBE DISTINCT DROP ELSE END ENGINE ESCAPE EXCEPT EXISTS EXPLAIN FALSE FILTER FOLLOWING FROM
 	FULL GROUP HAVING IF ILIKE IN INDEX INNER INSERT INTERSECT INTERVAL INTO IS JOIN KEY LEFT LIKE LIMIT MATERIALIZED NATURAL NOT
 	NULL NULLS OFFSET ON OR ORDER OUTER OVER PARTITION PRECEDING PRIMARY QUALIFY RANGE RECURSIVE REPLACE RIGHT ROWS SCHEMA
 	SELECT SEMI SET SHOW TABLE TABLES TABLESAMPLE THEN TIME TRUE TRUNCATE UNBOUNDED UNION USE USING VALUES VERBOSE WHEN WHERE
 	WINDOW WITH ZONE`)
+
+// functions are the keywords that a parenthesis follows as it does a function.
+var functions = wordSet("CAST EXISTS IF LEFT RANGE REPLACE RIGHT TRUNCATE ANY ALL COLUMN TIME KEY INDEX")
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}

@@ -11,13 +11,25 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// Tree returns a statement in JSON: an object whose one key says what it is,
+// Trees returns each statement of a script in JSON: an object whose one key
+// says what it is,
 //
 //	{"Query": {…}}, {"DropTable": {"names": ["t"], "if_exists": true}}
 //
 // A query is the tree of DuckDB's parser. The tables need not exist. The rows
 // of an INSERT are not part of it.
-func (e *Engine) Tree(ctx context.Context, s *Session, st *Statement) (json.RawMessage, error) {
+func (e *Engine) Trees(ctx context.Context, s *Session, script Script) ([]json.RawMessage, error) {
+	trees := make([]json.RawMessage, len(script))
+	for i := range script {
+		var err error
+		if trees[i], err = e.treeJSON(ctx, s, &script[i]); err != nil {
+			return nil, inStatement(err, i, len(script))
+		}
+	}
+	return trees, nil
+}
+
+func (e *Engine) treeJSON(ctx context.Context, s *Session, st *Statement) (json.RawMessage, error) {
 	tree, err := e.tree(ctx, s, st)
 	if err != nil {
 		return nil, err
@@ -84,6 +96,8 @@ func nodeValue(v reflect.Value) any {
 		return v.Field(0).String()
 	case reflect.TypeFor[tableName]():
 		return strings.TrimPrefix(v.Field(0).Field(0).String()+"."+v.Field(1).Field(0).String(), ".")
+	case reflect.TypeFor[value]():
+		return value{valueKind(v.Field(0).Uint()), v.Field(1).String(), v.Field(2).Int(), table.Type(v.Field(3).Uint())}.String()
 	case reflect.TypeFor[table.Type]():
 		return table.Type(v.Uint()).String()
 	case reflect.TypeFor[table.Role]():
@@ -98,7 +112,7 @@ func nodeValue(v reflect.Value) any {
 	case reflect.Struct:
 		fields := map[string]any{}
 		for i := range v.NumField() {
-			fields[snakeCase(v.Type().Field(i).Name)] = nodeValue(v.Field(i))
+			fields[fieldName(v.Type().Field(i).Name)] = nodeValue(v.Field(i))
 		}
 		return fields
 	case reflect.Slice:
@@ -120,7 +134,15 @@ func nodeValue(v reflect.Value) any {
 	}
 }
 
-func snakeCase(s string) string {
+// fieldName returns the key of a field: its name in snake case, or what it is
+// where Go has no such name.
+func fieldName(s string) string {
+	switch s {
+	case "typ":
+		return "type"
+	case "fallback":
+		return "default"
+	}
 	var b strings.Builder
 	for i, c := range s {
 		if unicode.IsUpper(c) && i > 0 {
