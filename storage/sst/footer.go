@@ -17,10 +17,9 @@ import (
 const (
 	magic = "PAR1"
 	// fileKey is the key, in the file's metadata, of fileInfo as JSON.
+	// The key varve.token_bloom is reserved for token blooms of full-text
+	// columns; version 1 does not write it.
 	fileKey = "varve.sst"
-	// tokenKey is reserved for token blooms of full-text columns: one filter
-	// for each 10,240 rows, on page boundaries. Version 1 does not write it.
-	tokenKey = "varve.token_bloom"
 )
 
 // fileInfo is what a file says of itself beyond Parquet.
