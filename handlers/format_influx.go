@@ -102,9 +102,8 @@ func (e *influxEncoder) row(chunk sql.Chunk, row int) {
 }
 
 func (e *influxEncoder) end() {
-	e.buf = append(e.buf, `],"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
+	e.buf = append(e.buf, ']')
+	e.took()
 }
 
 func (e *influxEncoder) fail(r *http.Request, err error) bool {

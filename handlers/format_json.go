@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/sql"
@@ -92,9 +91,8 @@ func (e *greptimeEncoder) closeRecords() {
 }
 
 func (e *greptimeEncoder) end() {
-	e.buf = append(e.buf, `],"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
+	e.buf = append(e.buf, ']')
+	e.took()
 }
 
 func (e *greptimeEncoder) fail(r *http.Request, err error) bool {
@@ -121,9 +119,7 @@ func (a *answer) fault(r *http.Request, err error) {
 	a.buf = strconv.AppendInt(a.buf, int64(Code(fault.KindOf(err))), 10)
 	a.buf = append(a.buf, `,"error":`...)
 	a.buf = sql.AppendJSONString(a.buf, Message(r, err))
-	a.buf = append(a.buf, `,"execution_time_ms":`...)
-	a.buf = strconv.AppendInt(a.buf, time.Since(a.start).Milliseconds(), 10)
-	a.buf = append(a.buf, '}')
+	a.took()
 }
 
 // An objectEncoder writes the format json: one object a row.
@@ -188,11 +184,7 @@ func (e *objectEncoder) row(chunk sql.Chunk, row int) {
 	e.buf = append(buf, '}')
 }
 
-func (e *objectEncoder) end() {
-	e.buf = append(e.buf, `,"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
-}
+func (e *objectEncoder) end() { e.took() }
 
 func (e *objectEncoder) fail(r *http.Request, err error) bool {
 	if !e.sent {

@@ -58,6 +58,7 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 		return nil, err
 	}
 	s.parts.add("storage", engine.Close)
+	s.engine.Store(engine)
 	queries, err := s.openQuery()
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 		Version: telemetry.Build().Version, Logger: s.log,
 	})
 	return []handlers.Protocol{
-		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout)},
+		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout), Strict: s.cfg.Query.Strict},
 		&handlers.SQLText{Engine: statements},
 		&handlers.OpenAPI{},
 		&handlers.Influx{Ingester: writes, Catalog: cat},

@@ -183,10 +183,15 @@ func isDamage(err error) bool {
 	return errors.As(err, &d) || errors.Is(err, objectstore.ErrNotFound)
 }
 
-// quarantine notes that a file is damaged. Each scan that meets the damage
-// counts it, so that its reader can be warned; the log hears of it once.
+// quarantine notes that rows of a file cannot be read. Each scan that meets the
+// damage counts it, so that its reader can be warned.
 func (e *Engine) quarantine(f *file, err error, stats *table.ScanStats) {
-	stats.FilesDamaged.Add(1)
+	stats.Damage(f.key)
+	e.noteDamage(f, err)
+}
+
+// noteDamage notes that a file is damaged. The log hears of it once.
+func (e *Engine) noteDamage(f *file, err error) {
 	e.damaged.mu.Lock()
 	defer e.damaged.mu.Unlock()
 	if _, known := e.damaged.files[f.key]; known {

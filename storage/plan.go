@@ -250,7 +250,7 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 func (p *planner) openSeries(ctx context.Context, s *source) (err error) {
 	s.index, err = s.reader.Series(ctx, p.stats)
 	if isDamage(err) {
-		p.e.quarantine(s.file, err, p.stats)
+		p.e.noteDamage(s.file, err) // no row is lost by it
 		s.reader.IgnoreSeries()
 		return nil
 	}

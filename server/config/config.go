@@ -57,6 +57,7 @@ type Query struct {
 	Timeout       Duration `koanf:"timeout"`
 	MaxConcurrent int      `koanf:"max_concurrent"`
 	MaxQueued     int      `koanf:"max_queued"`
+	Strict        bool     `koanf:"strict"`
 }
 
 // Log configures the server's own log.
