@@ -29,6 +29,7 @@ type sweptEngine interface {
 	table.Writer
 	table.Reader
 	table.Maintainer
+	RemoveDropped(ctx context.Context) error
 	Close() error
 }
 
@@ -192,6 +193,7 @@ func (l ledger) recovered(t *testing.T, what string, disk objectstore.Disk) {
 			t.Fatalf("%s: open, round %d: %v", what, round, err)
 		}
 		l.check(t, what, s)
+		s.noLeftovers(t, what, disk)
 		for _, name := range []string{"cold", "wide", "gone"} {
 			l.send(s, name, fmt.Sprintf(",after%d=1", round), 100+round)
 			if l[name][fmt.Sprint(100+round)] != there {
@@ -201,6 +203,33 @@ func (l ledger) recovered(t *testing.T, what string, disk objectstore.Disk) {
 		l.check(t, what, s)
 		if err := s.engine.Close(); err != nil {
 			t.Fatalf("%s: close, round %d: %v", what, round, err)
+		}
+	}
+}
+
+// noLeftovers removes the files of dropped tables, as a start does in the
+// background, and looks whether all are gone.
+func (s *spine) noLeftovers(t *testing.T, what string, disk objectstore.Disk) {
+	t.Helper()
+	ctx := context.Background()
+	if err := s.engine.RemoveDropped(ctx); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	bucket, err := objectstore.OpenDir(disk, "data/bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := bucket.List(ctx, "table/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		var id table.ID
+		if _, err := fmt.Sscanf(o.Key, "table/%d/", &id); err != nil {
+			t.Fatalf("%s: the key %s has no table: %v", what, o.Key, err)
+		}
+		if _, ok := s.catalog.TableByID(id); !ok {
+			t.Fatalf("%s: %s of a dropped table is left", what, o.Key)
 		}
 	}
 }
