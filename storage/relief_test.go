@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,18 +18,21 @@ import (
 
 // A relieved store has a log with many times more rows than the memtables may
 // hold when it is opened again: of a region that many write to, of one whose
-// fields are merged row by row, and of one that is relocated in the log.
+// fields are merged row by row, of one with a record that is in the log twice,
+// and of one whose first record is behind all others.
 type relieved struct {
 	tables *storagetest.Tables
 	many   *table.Info // append
 	merged *table.Info // last_non_null: the fields of a row come from several writes
-	cold   *table.Info // append
+	cold   *table.Info // append; its first record is relocated, and its segment stays
+	moved  *table.Info // append; its first record is relocated, and its segment goes
 	files  map[string][]byte
 }
 
 const (
 	relievedWriters = 4
 	relievedBatches = 40 // of each writer
+	relievedMoved   = 20
 )
 
 func newRelieved(t *testing.T) *relieved {
@@ -37,7 +41,8 @@ func newRelieved(t *testing.T) *relieved {
 	s.many = storagetest.Table(1, "many", table.Append, "ts TimestampMillisecond time", "id Int64", "pad String")
 	s.merged = storagetest.Table(2, "merged", table.LastNonNull, "ts TimestampMillisecond time", "a Int64", "b Int64", "pad String")
 	s.cold = storagetest.Table(3, "cold", table.Append, "ts TimestampMillisecond time", "id Int64")
-	for _, info := range []*table.Info{s.many, s.merged, s.cold} {
+	s.moved = storagetest.Table(4, "moved", table.Append, "ts TimestampMillisecond time", "id Int64", "pad String")
+	for _, info := range []*table.Info{s.many, s.merged, s.cold, s.moved} {
 		s.tables.Put(info)
 	}
 	disk := objectstoretest.NewMemDisk()
@@ -48,8 +53,12 @@ func newRelieved(t *testing.T) *relieved {
 			t.Error(err)
 		}
 	}
-	put(s.cold, 1, 1)
 	pad := strings.Repeat("some text ", 100)
+	put(s.moved, 1, 1, strings.Repeat(pad, 25)) // fills a segment
+	put(s.cold, 1, 1)
+	for n := 2; n <= relievedMoved; n++ {
+		put(s.moved, n, n, pad)
+	}
 	var writers sync.WaitGroup
 	for w := range relievedWriters {
 		writers.Go(func() {
@@ -66,8 +75,10 @@ func newRelieved(t *testing.T) *relieved {
 		}
 	}
 	writers.Wait()
-	if err := e.RelocateOldest(s.cold.ID.Region(0)); err != nil {
-		t.Fatal(err)
+	for _, info := range []*table.Info{s.moved, s.cold} {
+		if err := e.RelocateOldest(info.ID.Region(0)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	put(s.cold, 2, 2)
 	contents(t, disk.Crash(), "data", s.files)
@@ -112,6 +123,9 @@ func (s *relieved) check(t *testing.T, what string, e *storage.Engine) {
 	if got, want := fmt.Sprint(ids(s.merged, 2, 3)), fmt.Sprintf("[%d %d]", 2*relievedBatches-2, 2*relievedBatches-1); got != want {
 		t.Errorf("%s: the merged row reads %s, want %s", what, got, want)
 	}
+	if got := ids(s.moved, 2); len(slices.Compact(got)) != relievedMoved || len(got) != relievedMoved {
+		t.Errorf("%s: the moved rows read %v, want 1 to %d, each once", what, got, relievedMoved)
+	}
 	if got := fmt.Sprint(ids(s.cold, 2)); got != "[1 2]" {
 		t.Errorf("%s: the cold rows read %s, want each once", what, got)
 	}
@@ -142,7 +156,7 @@ func TestRecoveryBoundsMemory(t *testing.T) {
 // operation of such a recovery.
 func TestRecoveryFlushSweep(t *testing.T) {
 	s := newRelieved(t)
-	for n := 1; ; n += 3 {
+	for n := 1; ; n += stride(21) {
 		disk, hook := s.disk(t), objectstoretest.At(n, objectstoretest.Stop)
 		if n%2 == 0 {
 			hook = objectstoretest.FullFor(n, 1000)
