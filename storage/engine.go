@@ -112,6 +112,8 @@ type Engine struct {
 	// must not be given to others. Only Open writes to it.
 	unrecovered map[table.RegionID]error
 
+	recovered relief // what Open did about memory; for tests
+
 	memBytes atomic.Int64 // of all memtables
 	room     roomSignal   // told when memBytes shrinks
 
@@ -125,6 +127,7 @@ type Engine struct {
 	mu struct {
 		sync.Mutex
 		regions map[table.RegionID]*slot
+		dropped map[table.ID]bool // by Drop since Open
 		closed  bool
 	}
 }
@@ -157,6 +160,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	e.random.r = opts.Rand
 	e.readers.limit = opts.FooterBytes
 	e.mu.regions = make(map[table.RegionID]*slot)
+	e.mu.dropped = make(map[table.ID]bool)
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.metrics = newMetrics(e)
 	err := e.checkCatalog(ctx)
@@ -173,6 +177,12 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	}
 	e.background.Go(e.runFlusher)
 	e.wakeFlusher()
+	e.background.Go(func() error {
+		if err := e.RemoveDropped(e.ctx); err != nil && e.ctx.Err() == nil {
+			e.opts.Logger.Warn("storage: files of dropped tables stay until the next start", "error", err)
+		}
+		return nil
+	})
 	return e, nil
 }
 
