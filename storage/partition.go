@@ -70,6 +70,9 @@ func (p *partition) Close() {
 // scanFile reads row groups [first, end) of a file, and leaves out what is
 // damaged in them.
 func (p *planner) scanFile(s *source, req run.Request, first, end int) run.Source {
+	if s.index != nil && req.Selection == nil {
+		req.Selection = &run.Selection{Series: s.match, Except: true}
+	}
 	return &tolerant{p: p, s: s, req: req, next: first, end: end}
 }
 
@@ -99,7 +102,7 @@ func (t *tolerant) Next(ctx context.Context) (*run.Batch, error) {
 			if t.next == t.end {
 				return nil, nil
 			}
-			t.current = t.s.reader.Scan(t.req, t.next, t.next+1)
+			t.current = t.s.reader.Scan(t.req, t.s.index, t.next, t.next+1)
 			t.next++
 		}
 		b, err := t.current.Next(ctx)

@@ -8,7 +8,10 @@ import (
 
 // A TimeRange is the times from Min to Max, both included, in the unit of the
 // table's time index.
-type TimeRange struct{ Min, Max int64 }
+type TimeRange struct {
+	Min int64 `json:"min"`
+	Max int64 `json:"max"`
+}
 
 // AllTime is every time.
 var AllTime = TimeRange{math.MinInt64, math.MaxInt64}

@@ -172,6 +172,7 @@ type vectorBuilder struct {
 	// their lengths, so that shared ones stay immutable.
 	dict   dictGrower
 	shared *table.Dict // as last handed out
+	before int         // bytes of dict when the batch was begun
 }
 
 func (v *vectorBuilder) reset() {
@@ -184,6 +185,7 @@ func (v *vectorBuilder) reset() {
 	if v.dict.bytes() > maxBuilderDict {
 		v.dict, v.shared = dictGrower{}, nil
 	}
+	v.before = v.dict.bytes()
 }
 
 // maxBuilderDict bounds the merged Dict; beyond it a new one is begun.
@@ -323,13 +325,14 @@ func (v *vectorBuilder) take() table.Vector {
 
 // Bytes returns about how much memory the rows appended since the last Take
 // occupy in byte-string columns, the only ones that a number of rows does not
-// bound.
+// bound. Of the merged Dicts, which live on, it is what came to them since.
 func (b *Builder) Bytes() (n int) {
 	if b.taken {
 		return 0
 	}
 	for i := range b.columns {
-		n += len(b.columns[i].vec.Data) + b.columns[i].dict.bytes()
+		c := &b.columns[i]
+		n += len(c.vec.Data) + c.dict.bytes() - c.before
 	}
 	return n
 }

@@ -212,7 +212,11 @@ func BenchmarkScan(b *testing.B) {
 			}
 			req := doubles()
 			change(&req)
-			scan := func() int { return drain(b, r.Scan(req, 0, len(r.RowGroups())), false) }
+			x, err := r.Series(context.Background(), req.Stats)
+			if err != nil {
+				b.Fatal(err)
+			}
+			scan := func() int { return drain(b, r.Scan(req, x, 0, len(r.RowGroups())), false) }
 			rows := scan()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -276,7 +280,11 @@ func BenchmarkMerge(b *testing.B) {
 			for b.Loop() {
 				var sources []run.Source
 				for _, r := range readers {
-					sources = append(sources, r.Scan(merge.SourceRequest(req), 0, len(r.RowGroups())))
+					x, err := r.Series(context.Background(), req.Stats)
+					if err != nil {
+						b.Fatal(err)
+					}
+					sources = append(sources, r.Scan(merge.SourceRequest(req), x, 0, len(r.RowGroups())))
 				}
 				rows = drain(b, merge.New(sources, merge.Options{Request: req, Mode: table.LastNonNull}), false)
 			}

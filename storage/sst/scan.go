@@ -20,10 +20,13 @@ import (
 //  4. The other columns are read where spans are left. Batches are views of
 //     the decoded pages; only spans too short for that are copied together.
 
-// Scan returns the rows of row groups [first, end) that req asks for.
-func (r *Reader) Scan(req run.Request, first, end int) run.Source {
+// Scan returns the rows of row groups [first, end) that req asks for. A request
+// with a Selection needs the series index that this was made with; any other
+// is answered faster with it, and it may be nil.
+func (r *Reader) Scan(req run.Request, series *SeriesIndex, first, end int) run.Source {
 	s := &scan{r: r, req: req, viewRows: defaultViewRows, group: first, end: end}
 	s.prepare()
+	s.useSeries(series)
 	return s
 }
 
@@ -42,8 +45,7 @@ type scan struct {
 	req        run.Request
 	group, end int
 	viewRows   int
-	err        error // of the request
-	opened     bool
+	err        error       // of the request
 	series     *seriesScan // nil: without the series index
 
 	rules     []rule
@@ -117,11 +119,6 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 		return nil, s.err
 	}
 	defer s.r.guard(s.r.footer.base, &err)
-	if !s.opened {
-		if err := s.openSeries(ctx); err != nil {
-			return nil, err
-		}
-	}
 	if s.held {
 		s.held = false
 		return s.emit(&s.batch), nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/storage/run"
 	"github.com/varvedb/varve/table"
 )
@@ -50,15 +51,14 @@ func (s *scan) needsSeries() bool {
 	return false
 }
 
-// openSeries loads the series index, if there is one and it is of use.
-func (s *scan) openSeries(ctx context.Context) error {
-	s.opened = true
-	if !s.needsSeries() {
-		return nil
+// useSeries makes the scan find its rows in the series index, if there is one
+// and it is of use.
+func (s *scan) useSeries(x *SeriesIndex) {
+	if x == nil && s.req.Selection != nil {
+		s.err = fault.Errorf(fault.Internal, "scan of %s: a selection of series without their index", s.r.key)
 	}
-	x, err := s.r.Series(ctx, s.req.Stats)
-	if err != nil || x == nil {
-		return err
+	if x == nil || s.err != nil || !s.needsSeries() {
+		return
 	}
 	q := &seriesScan{index: x, times: s.req.Times, sel: run.Selection{Except: true}}
 	if s.req.Selection != nil {
@@ -79,7 +79,6 @@ func (s *scan) openSeries(ctx context.Context) error {
 		}
 	}
 	s.ident.series = x
-	return nil
 }
 
 // collect finds the pieces of row group g, and returns them as spans.

@@ -191,7 +191,11 @@ func request(schema *table.Schema) run.Request {
 }
 
 func scanAll(r *sst.Reader, req run.Request) ([]string, error) {
-	src := r.Scan(req, 0, len(r.RowGroups()))
+	x, err := r.Series(context.Background(), req.Stats)
+	if err != nil {
+		return nil, err
+	}
+	src := r.Scan(req, x, 0, len(r.RowGroups()))
 	sst.SetViewRows(src, 1+int(r.Meta().Rows)%4)
 	defer src.Close()
 	return runtest.TryRead(src, req)

@@ -34,7 +34,6 @@ func Verify(ctx context.Context, bucket objectstore.Bucket, key string, meta Met
 	if v.series, err = r.Series(ctx, new(table.ScanStats)); err != nil {
 		return err
 	}
-	r.IgnoreSeries() // so that keys are read from pages, to be compared with it
 	for g := range r.footer.groups {
 		if err := r.verifyPages(ctx, g); err != nil {
 			return err
@@ -128,7 +127,7 @@ type seriesSeen struct {
 func (v *verifier) verifyRows(ctx context.Context, group int) error {
 	info := &v.r.footer.info.Groups[group]
 	req := run.Request{Schema: new(table.Schema), Times: table.AllTime, Identity: true, Stats: new(table.ScanStats)}
-	src := v.r.Scan(req, group, group+1)
+	src := v.r.Scan(req, nil, group, group+1) // keys are read from pages, to be compared with the index
 	defer src.Close()
 	rows, times := int64(0), table.TimeRange{Min: 1, Max: 0}
 	for {
