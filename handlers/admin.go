@@ -44,6 +44,7 @@ func (a *Admin) serveRoot(w http.ResponseWriter, _ *http.Request) error {
 	}{"varve", telemetry.Build().Version, map[string]string{
 		"/v1/sql":            "SQL: GET or POST the parameter sql",
 		"/v1/influxdb/write": "InfluxDB line protocol, also at /write and /api/v2/write",
+		"/openapi.json":      "every address in detail",
 		"/health":            "200 while the process lives",
 		"/ready":             "200 while requests are served",
 		"/status":            "version and uptime",

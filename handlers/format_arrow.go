@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
+	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/sql"
 )
 
@@ -93,13 +94,22 @@ func (e *arrowEncoder) fail(*http.Request, error) bool { return false }
 // An answerWriter is an answer as an io.Writer.
 type answerWriter answer
 
-// Write collects p, and sends the buffer when it is full.
+// Write collects p, and sends the buffer when it is full. What would fill it
+// alone is not copied.
 func (w *answerWriter) Write(p []byte) (int, error) {
 	a := (*answer)(w)
-	a.buf = append(a.buf, p...)
-	if len(a.buf) >= flushBytes {
+	large := len(p) >= flushBytes
+	if !large {
+		a.buf = append(a.buf, p...)
+	}
+	if large || len(a.buf) >= flushBytes {
 		if err := a.flush(); err != nil {
 			return 0, err
+		}
+	}
+	if large {
+		if _, err := a.w.Write(p); err != nil {
+			return 0, fault.Errorf(fault.Cancelled, "send the answer: %w", err)
 		}
 	}
 	return len(p), nil

@@ -114,7 +114,9 @@ func (l ledger) run(s *spine) {
 		{Name: "host", Type: table.String, Role: table.Tag}, {Name: "n", Type: table.Int64, Role: table.Field},
 		{Name: "greptime_timestamp", Type: table.TimestampNanosecond, Role: table.Timestamp},
 	}}, true) // if that fails, the write below makes another
-	l.send(s, "cold", "", 0)
+	for n := range 6 {
+		l.send(s, "cold", "", n)
+	}
 	for n := range 4 {
 		l.send(s, "wide", fmt.Sprintf(",f%d=1", n), n) // a new column each time
 		l.send(s, "gone", "", n)
@@ -204,12 +206,15 @@ func (l ledger) recovered(t *testing.T, what string, disk objectstore.Disk) {
 }
 
 // attempt runs the workload on disk, as far as that goes. With heal, the disk
-// is well again afterwards, and what is acknowledged must be there at once.
-func (l ledger) attempt(t *testing.T, what string, disk objectstore.Disk, heal func()) {
+// is well again afterwards, and what is acknowledged must be there at once. With
+// kill, the machine stops before the engine can flush. It returns the disk that
+// is left.
+func (l ledger) attempt(t *testing.T, what string, faults *objectstoretest.Faults, mem *objectstoretest.MemDisk, heal func(), kill bool) (survivor *objectstoretest.MemDisk) {
 	t.Helper()
-	s, err := openSpine(disk)
+	survivor = mem
+	s, err := openSpine(faults.Disk(mem))
 	if err != nil {
-		return
+		return survivor
 	}
 	l.run(s)
 	if heal != nil {
@@ -220,9 +225,13 @@ func (l ledger) attempt(t *testing.T, what string, disk objectstore.Disk, heal f
 			t.Fatalf("%s: the disk is well again and writes are not", what)
 		}
 	}
-	if err := s.engine.Close(); err != nil && heal != nil {
+	if kill {
+		survivor = mem.Crash()
+	}
+	if err := s.engine.Close(); err != nil && heal != nil && !kill {
 		t.Fatalf("%s: close: %v", what, err)
 	}
+	return survivor
 }
 
 // TestSpineCrashSweep stops the machine at operation n, for every n until the
@@ -233,7 +242,7 @@ func TestSpineCrashSweep(t *testing.T) {
 		mem, l := objectstoretest.NewMemDisk(), ledger{}
 		faults := objectstoretest.NewFaults(objectstoretest.At(n, objectstoretest.Stop))
 		what := fmt.Sprintf("crash at operation %d", n)
-		l.attempt(t, what, faults.Disk(mem), nil)
+		l.attempt(t, what, faults, mem, nil, false)
 		if !faults.Stopped() {
 			if n < 400 {
 				t.Fatalf("the workload took only %d operations", n)
@@ -262,10 +271,10 @@ func TestSpineFailSweep(t *testing.T) {
 		mem, l := objectstoretest.NewMemDisk(), ledger{}
 		faults := objectstoretest.NewFaults(hooks[n%len(hooks)](n))
 		what := fmt.Sprintf("failure at operation %d", n)
-		l.attempt(t, what, faults.Disk(mem), func() { faults.SetHook(nil) })
+		survivor := l.attempt(t, what, faults, mem, func() { faults.SetHook(nil) }, n/len(hooks)%2 == 0)
 		if faults.Ops() < n {
 			return
 		}
-		l.recovered(t, what, mem)
+		l.recovered(t, what, survivor)
 	}
 }

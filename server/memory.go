@@ -48,7 +48,7 @@ func newBudget(limit int64, root fs.FS) Budget {
 		b.Total, b.Source = available, source
 	}
 	if b.Source == "machine" {
-		b.Total = available / 100 * machinePercent
+		b.Total = (available / 100 * machinePercent) &^ (1<<20 - 1) // whole MiB, which are easier to read
 	}
 	b.Memtables = b.Total / 8
 	b.Caches = b.Total / 4

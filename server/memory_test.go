@@ -18,7 +18,7 @@ func TestBudgetSource(t *testing.T) {
 	}
 	const machine = "MemFree: 1 kB\nMemTotal:       8388608 kB\n"
 	f(1<<30, map[string]string{"proc/meminfo": machine}, 1<<30, "memory.limit")
-	const most = (8 << 30) / 100 * 80
+	const most = 6553 << 20
 	f(0, map[string]string{"proc/meminfo": machine}, most, "machine")
 	f(0, nil, fallbackTotal, "fallback")
 

@@ -59,7 +59,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		err = nil // asked to stop, maybe in the middle of recovery
 	}
 	log.Info("stopping", "drain_delay", cfg.HTTP.DrainDelay.String(), "shutdown_timeout", cfg.HTTP.ShutdownTimeout.String())
-	if err == nil {
+	if err == nil && s.router.Ready() {
 		s.Drain()
 	}
 	if err := errors.Join(err, s.Close()); err != nil {

@@ -172,40 +172,6 @@ func BenchmarkScan(b *testing.B) {
 	b.Run("file-one-host", oneHost)
 }
 
-// BenchmarkScanFlushes reads 10 fields of rows that came in order and were
-// flushed in the middle of batches, so that files overlap at one time each.
-func BenchmarkScanFlushes(b *testing.B) {
-	for _, whole := range []int64{0, 1 << 40} {
-		b.Run(fmt.Sprint("merged-whole=", whole > 0), func(b *testing.B) {
-			data := newTSBS(1, true)
-			s := storagetest.New(b, func(o *storage.Options) {
-				o.FlushBytes, o.MemtableBytes, o.MergeWholeRows = 4<<30, 8<<30, whole
-			})
-			s.Tables.Put(data.info)
-			for n := 1; data.next < benchRows; n++ {
-				if err := s.Write(context.Background(), data.info, 0, data.batch()); err != nil {
-					b.Fatal(err)
-				}
-				if n%70 == 0 {
-					if err := s.Flush(context.Background(), data.info); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			spec := table.ScanSpec{Times: table.AllTime}
-			for f := range 10 {
-				spec.Columns = append(spec.Columns, table.ColumnID(12+f))
-			}
-			b.SetBytes(benchRows * 80)
-			for b.Loop() {
-				if n := countRows(b, s, data.info, spec); n != benchRows {
-					b.Fatalf("%d rows of %d", n, benchRows)
-				}
-			}
-		})
-	}
-}
-
 func countRows(b *testing.B, r table.Reader, info *table.Info, spec table.ScanSpec) (n int) {
 	ctx := context.Background()
 	snap, err := r.Snapshot(ctx, info)

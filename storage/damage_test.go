@@ -69,7 +69,7 @@ func diskWith(t *testing.T, files map[string][]byte, damaged string, at int) *ob
 // Check finds each of them, except where it cannot make a difference, and the
 // engine never returns a row that was not written.
 func TestEveryFlippedByteIsReported(t *testing.T) {
-	store := storagetest.New(t)
+	store := storagetest.New(t, func(o *storage.Options) { o.SeriesRows = 1 })
 	info := storagetest.Table(1, "m", table.LastRow, "h String tag", "ts TimestampMillisecond time", "a Int64")
 	store.Tables.Put(info)
 	ctx := context.Background()

@@ -57,13 +57,9 @@ type Options struct {
 	MemtableBytes  int64         // budget of all memtables; at half of it the largest are flushed, over it writes wait; 512 MiB
 	WriteWait      time.Duration // how long a write waits for memory; 10s
 	PageCacheBytes int64         // decoded pages of SSTs; 256 MiB
+	SeriesRows     int           // rows a series must have on average for a file to get a series index; 8; negative: none gets one
 	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
 	WAL            wal.Options
-
-	// MergeWholeRows is the number of rows below which a scan merges sources
-	// that overlap somewhere as a whole; 131,072. Of more rows, it reads what
-	// lies at times of one source only without a merge.
-	MergeWholeRows int64
 
 	Now        func() time.Time      // time.Now
 	Rand       io.Reader             // names of files; crypto/rand
@@ -80,7 +76,6 @@ func (o Options) withDefaults() Options {
 	orElse(&o.WriteWait, 10*time.Second)
 	orElse(&o.PageCacheBytes, 256<<20)
 	orElse(&o.FooterBytes, 64<<20)
-	orElse(&o.MergeWholeRows, 2*morselRows)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

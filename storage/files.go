@@ -18,6 +18,8 @@ type pinned struct {
 	*manifest.Version
 	files []*file
 	uses  int // guarded by the region's lock
+
+	conflicts conflictCache
 }
 
 // A file is an SST of a region as long as some pinned version holds it.

@@ -199,7 +199,7 @@ func (r *region) writeFile(ctx context.Context, set *sealedSet, width int64, cre
 	}
 	defer w.Abort()
 	*created = append(*created, name)
-	meta, err := sst.Write(ctx, w, set.info.Schema, src, sst.WriteOptions{Region: r.id})
+	meta, err := sst.Write(ctx, w, set.info.Schema, src, sst.WriteOptions{Region: r.id, SeriesRows: r.e.opts.SeriesRows})
 	if err != nil {
 		return nil, fmt.Errorf("write sst %s: %w", key, err)
 	}

@@ -9,13 +9,12 @@ import (
 )
 
 // merge reads overlapping sources, cut by key into partitions.
-func (p *planner) merge(c *cluster) {
-	weights := p.weights(c)
+func (p *planner) merge(sources []*source) {
 	var rows int64
-	for _, w := range weights {
-		rows += w.rows
+	for _, s := range sources {
+		rows += s.rows
 	}
-	cuts := cutKeys(weights, morselRows)
+	cuts := cutKeys(p.weights(sources), morselRows)
 	perPart := rows / int64(len(cuts)+1)
 	var first []byte
 	for i := range len(cuts) + 1 {
@@ -24,18 +23,19 @@ func (p *planner) merge(c *cluster) {
 			end = cuts[i]
 		}
 		from, to := first, end
-		p.add(perPart, func() run.Source { return p.mergePart(c, from, to) })
+		p.add(perPart, func() run.Source { return p.mergePart(sources, from, to) })
 		first = end
 	}
 }
 
 // mergePart merges the rows with keys in [first, end).
-func (p *planner) mergePart(c *cluster, first, end []byte) run.Source {
-	req := p.request(c)
+func (p *planner) mergePart(sources []*source, first, end []byte) run.Source {
+	req := p.request()
 	req.FirstKey, req.EndKey = first, end
+	opts := merge.Options{Request: req, Mode: p.info.Merge}
 	ask := merge.SourceRequest(req)
 	var parts []run.Source
-	for _, s := range c.sources {
+	for _, s := range sources {
 		if s.memory != nil {
 			parts = append(parts, s.memory.Source(ask))
 			continue
@@ -44,7 +44,7 @@ func (p *planner) mergePart(c *cluster, first, end []byte) run.Source {
 			parts = append(parts, p.scanFile(s, ask, lo, hi))
 		}
 	}
-	return merge.New(parts, merge.Options{Request: req, Mode: p.info.Merge})
+	return merge.New(parts, opts)
 }
 
 // groupsOf returns the row groups of a file with keys in [first, end).
@@ -67,14 +67,12 @@ type weight struct {
 	rows int64
 }
 
-// weights returns where the rows of a cluster lie, sorted by key.
-func (p *planner) weights(c *cluster) []weight {
+func (p *planner) weights(sources []*source) []weight {
 	var weights []weight
-	for _, s := range c.sources {
-		share := c.share(s)
+	for _, s := range sources {
 		if s.memory != nil {
 			keys := s.memory.SplitKeys(p.info.Schema, morselRows)
-			each := int64(share * float64(s.rows) / float64(len(keys)+1))
+			each := s.rows / int64(len(keys)+1)
 			weights = append(weights, weight{rows: each})
 			for _, k := range keys {
 				weights = append(weights, weight{k, each})
@@ -82,11 +80,15 @@ func (p *planner) weights(c *cluster) []weight {
 			continue
 		}
 		for _, g := range s.reader.RowGroups() {
-			weights = append(weights, weight{g.FirstKey, int64(share * float64(g.Rows))})
+			weights = append(weights, weight{g.FirstKey, g.Rows})
 		}
 	}
-	slices.SortFunc(weights, func(a, b weight) int { return bytes.Compare(a.key, b.key) })
+	sortWeights(weights)
 	return weights
+}
+
+func sortWeights(weights []weight) {
+	slices.SortFunc(weights, func(a, b weight) int { return bytes.Compare(a.key, b.key) })
 }
 
 // cutKeys returns ascending keys that cut the weights into parts of at least

@@ -114,7 +114,7 @@ func runModel(t *testing.T, mode table.MergeMode, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, uint64(mode)))
 	store := storagetest.New(t, func(o *storage.Options) {
 		o.FlushBytes = 1 << (12 + rng.IntN(8))
-		o.MergeWholeRows = 1 << rng.IntN(9)
+		o.SeriesRows = []int{1, -1, 2}[seed%3] // files with series indexes, without, and some with
 		o.WAL = wal.Options{SegmentBytes: 2048, MaxBytes: 8192}
 	})
 	info := cpuTable(7, mode)

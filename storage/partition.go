@@ -80,6 +80,7 @@ type tolerant struct {
 	s         *source
 	req       run.Request
 	next, end int
+	wanted    []int64 // about how many rows of each row group are wanted, if known: none means none
 	current   run.Source
 	closed    atomic.Bool
 }
@@ -91,6 +92,10 @@ func (t *tolerant) Distinct() bool { return t.s.unique }
 func (t *tolerant) Next(ctx context.Context) (*run.Batch, error) {
 	for !t.closed.Load() {
 		if t.current == nil {
+			for t.next < t.end && t.wanted != nil && t.wanted[t.next] == 0 {
+				t.s.reader.CountPruned(&t.req, t.next, t.next+1)
+				t.next++
+			}
 			if t.next == t.end {
 				return nil, nil
 			}

@@ -140,7 +140,7 @@ func TestCommandLine(t *testing.T) {
 	f(0, "(commit ", "version")
 	f(0, "VARVE_STANDALONE__HTTP__ADDR", "standalone", "start", "--help")
 	f(0, "inspect [command]", "inspect")
-	f(1, `did you mean "start"?`, "standalone", "strat")
+	f(1, `did you mean "start"?`, "standalone", "stat")
 	f(1, `did you mean "wal"?`, "inspect", "wall")
 	f(1, `unknown command "x" for "varve inspect"`, "inspect", "x")
 	f(1, "Did you mean this?", "standalon")

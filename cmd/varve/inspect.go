@@ -64,6 +64,10 @@ func inspectWAL(_ context.Context, w io.Writer, name string) error {
 		if segments, err = wal.Segments(disk, name); err != nil {
 			return err
 		}
+		if len(segments) == 0 && path.Base(name) == "wal" && isDir(path.Join(path.Dir(name), server.BucketDir)) {
+			fmt.Fprintln(w, "the log has no segments: every row is in files, as after an orderly stop")
+			return nil
+		}
 		if len(segments) == 0 {
 			return fmt.Errorf("%s holds no segments of a log; give DATA_HOME, DATA_HOME/wal or one of its *.wal files", name)
 		}

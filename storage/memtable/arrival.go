@@ -52,13 +52,10 @@ func (r *arrival) Next(ctx context.Context) (*run.Batch, error) {
 	}
 	before := r.next
 	defer func() { r.req.Stats.MemtableRows.Add(int64(r.next - before)) }()
-	if k, off := locate(r.next); r.query.allTimes && r.passed == nil && len(r.s.chunks[k].times) == chunkRows {
-		n := min(chunkRows-off, r.end-r.next)
-		r.batch = run.Batch{Len: int(n), Columns: r.gather.stretch(int(k), int(off), int(n))}
-		r.next += n
+	if k, off, n := r.choose(); n > 0 {
+		r.batch = run.Batch{Len: n, Columns: r.gather.stretch(k, off, n)}
 		return &r.batch, nil
 	}
-	r.choose()
 	if len(r.rows) == 0 {
 		return nil, nil
 	}
@@ -81,39 +78,68 @@ func (r *arrival) open() (err error) {
 	return nil
 }
 
-// choose collects the wanted rows of the next batch. It stops early where
-// whole chunks follow and all rows are wanted.
-func (r *arrival) choose() {
+// viewRows is the number of wanted rows in a chunk from which they are handed
+// out where they are.
+const viewRows = 512
+
+// choose finds the next batch: a long stretch of a chunk, or short ones whose
+// rows it collects.
+func (r *arrival) choose() (chunk, first, n int) {
 	r.rows = r.rows[:0]
-	whole := r.query.allTimes && r.passed == nil
 	for size := 0; r.next < r.end && len(r.rows) < batchRows && size < batchBytes; {
 		k, off := locate(r.next)
 		c := r.s.chunks[k]
-		if whole && len(c.times) == chunkRows {
-			return
+		end := off + min(uint32(len(c.times))-off, r.end-r.next)
+		from, to := r.wanted(c, off, end)
+		r.next += from - off
+		switch {
+		case to-from >= viewRows && len(r.rows) > 0:
+			return 0, 0, 0 // after what was collected
+		case to-from >= viewRows:
+			r.next += to - from
+			return int(k), int(from), int(to - from)
 		}
-		n := min(uint32(len(c.times))-off, r.end-r.next, batchRows-uint32(len(r.rows)))
-		for i := range n {
-			if r.passed != nil && !r.passed[c.series[off+i]] || !r.query.allTimes && !r.req.Times.Contains(c.times[off+i]) {
-				r.next++
-				continue
-			}
+		at := len(r.rows)
+		for range min(int(to-from), batchRows-at) {
 			r.rows = append(r.rows, r.next)
 			r.next++
-			if r.query.byteColumns {
-				if _, size = r.gather.fit(r.rows[len(r.rows)-1:], size); size >= batchBytes {
-					break
-				}
-			}
+		}
+		if r.query.byteColumns && len(r.rows) > at {
+			var fits int
+			fits, size = r.gather.fit(r.rows[at:], size)
+			r.next -= uint32(len(r.rows) - at - fits)
+			r.rows = r.rows[:at+fits]
 		}
 	}
+	return 0, 0, 0
+}
+
+// wanted returns the first stretch [from, to) of rows of a chunk, between off
+// and end, that are wanted; it is empty at end if there is none.
+func (r *arrival) wanted(c *chunk, off, end uint32) (from, to uint32) {
+	if r.passed == nil && r.query.allTimes && !r.query.cuts.reach(c.times[off:end]) {
+		return off, end
+	}
+	for from = off; from < end && !r.wants(c, from); {
+		from++
+	}
+	for to = from; to < end && r.wants(c, to); {
+		to++
+	}
+	return from, to
+}
+
+func (r *arrival) wants(c *chunk, i uint32) bool {
+	id, at := c.series[i], c.times[i]
+	return (r.passed == nil || r.passed[id]) && (r.query.allTimes || r.req.Times.Contains(at)) &&
+		(r.query.cuts == nil || r.query.cuts.wants(r.query.sel, id, at))
 }
 
 // stretch returns n rows of one chunk, as far as possible without a copy.
 func (g *gatherer) stretch(k, off, n int) []table.Vector {
 	c := g.s.chunks[k]
 	for i := range g.q.columns {
-		out, v := &g.q.columns[i], &g.vectors[i]
+		out, v := &g.q.columns[i], &g.views[i]
 		*v = table.Vector{Type: out.typ, Len: n, Codes: v.Codes, Valid: v.Valid}
 		switch {
 		case out.kind == kindTime:
@@ -126,7 +152,7 @@ func (g *gatherer) stretch(k, off, n int) []table.Vector {
 			fillNull(v, n)
 		}
 	}
-	return g.vectors
+	return g.views
 }
 
 // share lets v see n rows of the column.

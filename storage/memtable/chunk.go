@@ -32,7 +32,7 @@ func chunkSize(k int) int { return 1 << min(firstShift+k, lastShift) }
 // A chunk is a run of rows in arrival order.
 type chunk struct {
 	series    []uint32
-	prev      []uint32 // the previous row of the same series + 1; 0: none
+	prev      []uint32 // the previous row of the same series + 1, and lateBit; 0: none
 	times     []int64
 	sequences []uint64
 	ops       atomic.Pointer[[]table.Op] // nil: all are puts

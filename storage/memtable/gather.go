@@ -14,6 +14,8 @@ type query struct {
 	columns       []output
 	tagPredicates []table.Predicate
 	index         *index
+	sel           *run.Selection
+	cuts          cuts // of sel; nil: it has no stretches
 	allTimes      bool // the snapshot has no row outside the request's times
 	byteColumns   bool // some output is a byte string of its own
 }
@@ -40,6 +42,9 @@ const (
 func (s *Snapshot) resolve(req run.Request) (*query, error) {
 	q := &query{req: req, index: s.index(req.Schema), allTimes: req.Times.Covers(s.times)}
 	q.addTagPredicates()
+	if q.sel = req.Selection; q.sel != nil {
+		q.cuts = newCuts(q.sel, s.series)
+	}
 	for _, id := range req.Columns {
 		out, err := s.output(q, id)
 		if err != nil {
@@ -102,7 +107,8 @@ func (s *Snapshot) field(out output, id table.ColumnID) (output, error) {
 type gatherer struct {
 	s       *Snapshot
 	q       *query
-	vectors []table.Vector
+	vectors []table.Vector // own memory
+	views   []table.Vector // memory of chunks
 
 	chunks  []uint32 // of the rows of the batch
 	offsets []uint32
@@ -110,7 +116,7 @@ type gatherer struct {
 }
 
 func newGatherer(s *Snapshot, q *query) *gatherer {
-	return &gatherer{s: s, q: q, vectors: make([]table.Vector, len(q.columns))}
+	return &gatherer{s: s, q: q, vectors: make([]table.Vector, len(q.columns)), views: make([]table.Vector, len(q.columns))}
 }
 
 // gather fills the vectors with the given rows; series are theirs.

@@ -295,6 +295,13 @@ func checkSnapshot(t *testing.T, what string, s frozen, rng *rand.Rand) {
 	f(run.Request{Times: table.AllTime, FirstKey: one, Identity: true}, false, func(r testRow) bool { return bytes.Compare(r.key, one) >= 0 })
 	f(run.Request{Times: table.AllTime, EndKey: one}, false, func(r testRow) bool { return bytes.Compare(r.key, one) < 0 })
 	f(run.Request{Times: table.AllTime, Identity: true}, false, all)
+	sel, in := selection(t, s, rng)
+	for _, except := range []bool{true, false} {
+		sel.Except = except
+		keep := func(r testRow) bool { return within(r) && in(r) != except }
+		f(run.Request{Times: some, Selection: sel}, true, keep)
+		f(run.Request{Times: some, Selection: sel, Identity: true}, false, keep)
+	}
 	var identities []string
 	deletes := false
 	for _, r := range s.rows {
@@ -305,6 +312,34 @@ func checkSnapshot(t *testing.T, what string, s frozen, rng *rand.Rand) {
 	distinct := len(slices.Compact(identities)) == len(s.rows)
 	if s.snap.Unique() && (!distinct || deletes) {
 		t.Fatalf("%s: %d rows are said to be unique", what, len(s.rows))
+	}
+}
+
+// selection makes one of random stretches of some series, and tells of a row
+// whether it is in one. It checks what the snapshot says of its series.
+func selection(t *testing.T, s frozen, rng *rand.Rand) (*run.Selection, func(testRow) bool) {
+	sel, byKey := new(run.Selection), make(map[string]Series)
+	s.snap.EachSeries(run.Request{Schema: schema}, func(x Series) {
+		byKey[string(x.Key)] = x
+		for at := int64(0); rng.IntN(2) == 0; {
+			lo := at + rng.Int64N(2000)
+			at = lo + 1 + rng.Int64N(2000)
+			sel.Stretches = append(sel.Stretches, run.Stretch{Series: x.ID, Times: table.TimeRange{Min: lo, Max: at - 1}})
+		}
+	})
+	seen := make(map[string]bool)
+	for _, r := range s.rows {
+		x, id := byKey[string(r.key)], fmt.Sprintf("%x %d", r.key, r.time)
+		if !x.Times.Contains(r.time) || (seen[id] || r.op == table.Delete) && !x.Mixed {
+			t.Fatalf("row at %d of op %d is in series %+v, repeat %v", r.time, r.op, x, seen[id])
+		}
+		seen[id] = true
+	}
+	if len(byKey) != s.snap.Series() {
+		t.Fatalf("%d series of %d", len(byKey), s.snap.Series())
+	}
+	return sel, func(r testRow) bool {
+		return slices.ContainsFunc(sel.Of(byKey[string(r.key)].ID), func(x run.Stretch) bool { return x.Times.Contains(r.time) })
 	}
 }
 

@@ -102,10 +102,10 @@ func (s *Snapshot) chain(rows []uint32, id uint32) []uint32 {
 		k, off := locate(row)
 		if row < s.rows {
 			rows = append(rows, row)
-			last = s.chunks[k].prev[off]
+			last = s.chunks[k].prev[off] &^ lateBit
 			continue
 		}
-		last = (*s.table.published.Load())[k].prev[off]
+		last = (*s.table.published.Load())[k].prev[off] &^ lateBit
 	}
 	slices.Reverse(rows[from:])
 	if disordered {

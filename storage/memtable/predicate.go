@@ -19,6 +19,9 @@ func (q *query) selectSeries() []uint32 {
 	ranks := make([]uint32, 0, hi-lo)
 next:
 	for rank := lo; rank < hi; rank++ {
+		if q.cuts != nil && !q.sel.Except && !q.cuts.has(x.order[rank]) {
+			continue
+		}
 		for _, test := range tests {
 			if !test(x.order[rank]) {
 				continue next

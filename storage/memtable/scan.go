@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/varvedb/varve/storage/run"
@@ -29,11 +30,12 @@ type sorted struct {
 	closed atomic.Bool
 
 	query   *query
-	perm    *permutation // nil: walk chains
-	ranks   []uint32     // of the series still to come
-	current uint32       // the series that rest belongs to
-	rest    []uint32     // its rows that are still to come
-	walked  []uint32     // memory of rest, when it comes from a chain
+	perm    *permutation      // nil: walk chains
+	ranks   []uint32          // of the series still to come
+	current uint32            // the series that rest belongs to
+	keep    []table.TimeRange // the times of it that are wanted, if there is a Selection
+	rest    []uint32          // its rows that are still to come
+	walked  []uint32          // memory of rest, when it comes from a chain
 
 	rows    []uint32 // of the batch
 	series  []uint32 // of the batch's stretches
@@ -102,7 +104,7 @@ func (r *sorted) choose() {
 			n, size = r.gather.fit(r.rest[:n], size)
 		}
 		start := len(r.rows)
-		r.rows = r.query.inTime(r.rows, r.s, r.rest[:n])
+		r.rows = r.query.inTime(r.rows, r.s, r.rest[:n], r.keep)
 		r.rest = r.rest[n:]
 		if len(r.rows) > start {
 			r.series, r.starts = append(r.series, r.current), append(r.starts, uint32(start))
@@ -110,8 +112,19 @@ func (r *sorted) choose() {
 	}
 }
 
-// inTime appends those of rows that are in the request's times.
-func (q *query) inTime(dst []uint32, s *Snapshot, rows []uint32) []uint32 {
+// inTime appends those of rows that are in the request's times, or where there
+// is a Selection in those of keep.
+func (q *query) inTime(dst []uint32, s *Snapshot, rows []uint32, keep []table.TimeRange) []uint32 {
+	if q.sel != nil {
+		for _, row := range rows {
+			k, off := locate(row)
+			t := s.chunks[k].times[off]
+			if slices.ContainsFunc(keep, func(x table.TimeRange) bool { return x.Contains(t) }) {
+				dst = append(dst, row)
+			}
+		}
+		return dst
+	}
 	if q.allTimes {
 		return append(dst, rows...)
 	}
@@ -128,6 +141,11 @@ func (r *sorted) nextSeries() bool {
 	for len(r.ranks) > 0 {
 		rank := r.ranks[0]
 		r.current, r.ranks = r.query.index.order[rank], r.ranks[1:]
+		if q := r.query; q.sel != nil {
+			if r.keep = q.sel.Keep(r.keep[:0], r.current, q.cuts.of(q.sel, r.current), r.req.Times); len(r.keep) == 0 {
+				continue
+			}
+		}
 		if r.perm != nil {
 			r.rest = r.perm.rows[r.perm.starts[rank]:r.perm.starts[rank+1]]
 		} else {

@@ -23,9 +23,10 @@ type seriesBlock []series
 
 type series struct {
 	key        []byte
-	lastTime   int64         // of the writer
+	min, max   atomic.Int64  // of the rows' times; a reader may see those of rows behind its snapshot
 	last       atomic.Uint32 // the newest row + 1
-	disordered atomic.Bool   // a row was not newer than the one before
+	disordered atomic.Bool   // a row was not newer than all before
+	mixed      atomic.Bool   // there is a tombstone, or perhaps a repeat
 }
 
 func (t *seriesTable) at(id uint32) *series {
@@ -73,7 +74,7 @@ func (t *seriesTable) growSlots() int64 {
 }
 
 const (
-	seriesBytes   = 48 // of a series in its block
+	seriesBytes   = 56 // of a series in its block
 	firstKeyBytes = 256
 	maxKeyBytes   = 64 << 10
 )

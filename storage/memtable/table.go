@@ -40,7 +40,7 @@ type Table struct {
 	minSeq  uint64
 	maxSeq  uint64
 	deletes uint64
-	ordered bool // in every series the times only grow, so that no identity has two rows
+	repeats bool // an identity has two rows, or may have
 	sealed  atomic.Bool
 	bytes   atomic.Int64
 	total   *atomic.Int64 // of all tables of the owner; may be nil
@@ -58,7 +58,7 @@ type Table struct {
 // New returns an empty table for the rows of window. It counts its bytes into
 // total, if that is not nil, until it is released.
 func New(window table.TimeRange, total *atomic.Int64) *Table {
-	t := &Table{window: window, times: emptyRange, ordered: true, minSeq: math.MaxUint64, total: total}
+	t := &Table{window: window, times: emptyRange, minSeq: math.MaxUint64, total: total}
 	t.grow(tableBytes)
 	return t
 }
@@ -174,13 +174,10 @@ func (t *Table) appendIdentity(c *chunk, off int, in input, sequence uint64) {
 		}
 		s := t.series.at(id - 1)
 		at := in.rows.Times[r]
-		prev := s.last.Load()
-		if prev != 0 && at <= s.lastTime {
-			s.disordered.Store(true)
-			t.ordered = false
+		c.series[off+i], c.prev[off+i] = id-1, t.place(s, at)
+		if in.rows.Op != table.Put {
+			s.mixed.Store(true)
 		}
-		s.lastTime = at
-		c.series[off+i], c.prev[off+i] = id-1, prev
 		c.times[off+i] = at
 		c.sequences[off+i] = sequence
 		s.last.Store(t.rows + uint32(i) + 1) // after what a chain's reader looks at
@@ -191,12 +188,62 @@ func (t *Table) appendIdentity(c *chunk, off int, in input, sequence uint64) {
 	}
 }
 
+// lateBit marks, in a row's link to the row before it, that its time was not
+// above all before. Where it is clear, every row further down the chain is
+// older.
+const lateBit = 1 << 31
+
+// place notes that a series gets a row at a time, and returns the row's link.
+func (t *Table) place(s *series, at int64) (link uint32) {
+	link = s.last.Load()
+	switch {
+	case link == 0:
+		s.min.Store(at)
+		s.max.Store(at)
+	case at > s.max.Load():
+		s.max.Store(at)
+	default:
+		s.disordered.Store(true)
+		if at < s.min.Load() {
+			s.min.Store(at)
+		} else if !s.mixed.Load() && t.mayHold(link, at) {
+			s.mixed.Store(true)
+			t.repeats = true
+		} else if s.mixed.Load() {
+			t.repeats = true
+		}
+		link |= lateBit
+	}
+	return link
+}
+
+// maxWalk is how many rows of a chain are looked at for a repeat. Rows that
+// come a little late meet an older row that was in order long before.
+const maxWalk = 64
+
+// mayHold reports whether a row of a chain has a time, or that it could not be
+// told in maxWalk steps.
+func (t *Table) mayHold(link uint32, at int64) bool {
+	for range maxWalk {
+		k, off := locate(link&^lateBit - 1)
+		c := t.chunks[k]
+		link = c.prev[off]
+		switch time := c.times[off]; {
+		case time == at:
+			return true
+		case link == 0 || time < at && link&lateBit == 0:
+			return false
+		}
+	}
+	return true
+}
+
 // Snapshot returns the table as it is now; the owner's lock is held.
 func (t *Table) Snapshot() *Snapshot {
 	return &Snapshot{
 		table: t, chunks: t.chunks, rows: t.rows, series: t.series.count, blocks: t.series.blocks,
 		times: t.times, minSeq: t.minSeq, maxSeq: t.maxSeq,
-		unique: t.ordered && t.deletes == 0, deletes: t.deletes > 0,
+		unique: !t.repeats && t.deletes == 0, deletes: t.deletes > 0,
 	}
 }
 

@@ -57,6 +57,10 @@ type Request struct {
 	// they must be ignored: an older or newer version may change the row.
 	Alone bool
 
+	// Selection, if not nil, narrows the request further. Who sets it has
+	// applied the predicates on tags to Selection.Series.
+	Selection *Selection
+
 	// Identity asks for keys, times, sequences and operations.
 	Identity bool
 

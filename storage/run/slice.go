@@ -1,6 +1,7 @@
 package run
 
 import (
+	"math/bits"
 	"sort"
 
 	"github.com/varvedb/varve/table"
@@ -25,6 +26,23 @@ func SliceBits(b table.Bitmap, from, to int) table.Bitmap {
 		}
 	}
 	return out
+}
+
+// NextBit returns the first bit of b from i on that is set, or n if there is
+// none before it.
+func NextBit(b table.Bitmap, i, n int) int {
+	if b == nil || i >= n {
+		return min(i, n)
+	}
+	w := i >> 6
+	word := b[w] >> (i & 63) << (i & 63)
+	for word == 0 {
+		if w++; w >= len(b) {
+			return n
+		}
+		word = b[w]
+	}
+	return min(n, w<<6+bits.TrailingZeros64(word))
 }
 
 // AppendBits adds bits [from, to) of src, where a nil src has every bit set, to

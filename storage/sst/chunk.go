@@ -38,7 +38,6 @@ type chunkWriter struct {
 	crcs    []byte
 	total   bounds
 	noIndex bool // a page has values without bounds
-	header  []byte
 }
 
 // A chunk is a written column chunk whose indexes wait for the end of the file.

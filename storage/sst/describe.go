@@ -89,6 +89,9 @@ func (p *printer) file(r *Reader, size int64) {
 	p.printf("region %d/%d, schema version %d\n", f.Region.Table(), uint32(f.Region), f.SchemaVersion)
 	p.printf("times [%d, %d], sequences [%d, %d], %d tombstones, %d repeats\n",
 		f.Times.Min, f.Times.Max, f.MinSequence, f.MaxSequence, f.Deletes, f.Repeats)
+	if s := f.Series; s != nil {
+		p.printf("series index: %d series in %d bytes at %d\n", s.Series, s.Size, s.Offset)
+	}
 	p.printf("columns:\n")
 	for _, c := range f.Columns {
 		p.printf("  %10d %-24s %-21s %s\n", c.ID, c.Name, c.Type, c.Role)

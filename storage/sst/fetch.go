@@ -16,8 +16,9 @@ import (
 
 // Pages of a chunk that are not data pages, as the cache numbers them.
 const (
-	dictPage  = -1
-	bloomPage = -2
+	dictPage   = -1
+	bloomPage  = -2
+	seriesPage = -3
 )
 
 // coalesceGap is how many unwanted bytes are read to save a request, and

@@ -17,10 +17,9 @@ import (
 const (
 	magic = "PAR1"
 	// fileKey is the key, in the file's metadata, of fileInfo as JSON.
+	// The key varve.token_bloom is reserved for token blooms of full-text
+	// columns; version 1 does not write it.
 	fileKey = "varve.sst"
-	// tokenKey is reserved for token blooms of full-text columns: one filter
-	// for each 10,240 rows, on page boundaries. Version 1 does not write it.
-	tokenKey = "varve.token_bloom"
 )
 
 // fileInfo is what a file says of itself beyond Parquet.
@@ -37,6 +36,7 @@ type fileInfo struct {
 	Repeats       int64           `json:"repeats"`
 	PageRows      int             `json:"page_rows"` // every page ends at a multiple of it, or earlier
 	Groups        []groupInfo     `json:"groups"`
+	Series        *seriesInfo     `json:"series,omitempty"`
 }
 
 // columnInfo says which of our types a Parquet column has.
@@ -61,6 +61,7 @@ type footerWriter struct {
 	groups []format.RowGroup
 	infos  []groupInfo
 	chunks [][]chunk
+	series *seriesInfo
 }
 
 // addGroup adds a row group whose chunks were written from offset start on.
@@ -150,7 +151,7 @@ func (w *footerWriter) metadata(f *fileWriter) (*format.FileMetaData, error) {
 		Rows: f.meta.Rows, Times: f.meta.Times,
 		MinSequence: f.meta.MinSequence, MaxSequence: f.meta.MaxSequence,
 		Deletes: f.meta.Deletes, Repeats: f.meta.Repeats,
-		PageRows: f.opts.PageRows, Groups: w.infos,
+		PageRows: f.opts.PageRows, Groups: w.infos, Series: w.series,
 	}
 	md := &format.FileMetaData{
 		Version: 2, NumRows: f.meta.Rows, RowGroups: w.groups, CreatedBy: "varve sst v1",
@@ -182,8 +183,9 @@ type footer struct {
 	info    fileInfo
 	columns map[table.ColumnID]int // position in info.Columns
 	groups  []format.RowGroup
-	tail    []byte // from tailOffset to the end
-	base    int64  // tailOffset
+	starts  []int64 // the first row of each group in the file
+	tail    []byte  // from tailOffset to the end
+	base    int64   // tailOffset
 }
 
 // parseFooter decodes a tail that was verified, or is about to be described.
@@ -241,6 +243,7 @@ func (f *footer) check() error {
 		if g.NumRows < 1 || g.NumRows != f.info.Groups[i].Rows || len(g.Columns) != len(f.info.Columns) {
 			return fmt.Errorf("row group %d does not fit the file info", i)
 		}
+		f.starts = append(f.starts, rows)
 		rows += g.NumRows
 	}
 	if rows != f.info.Rows {

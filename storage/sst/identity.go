@@ -21,6 +21,7 @@ type identity struct {
 	constSequence bool // of the row group at hand; its page is not read
 	onlyPuts      bool
 
+	series  *SeriesIndex // tells the keys; nil: the tags' pages do
 	changes table.Bitmap // rows that begin a stretch
 	views   []table.Vector
 	keyData []byte
@@ -64,10 +65,18 @@ func (d *identity) used(g *groupReader) ([]*output, error) {
 	if !d.onlyPuts {
 		used = append(used, &d.op)
 	}
-	for i := range d.tags {
+	for i := range d.pageTags() {
 		used = append(used, &d.tags[i])
 	}
 	return used, nil
+}
+
+// pageTags returns the tags that are read from pages.
+func (d *identity) pageTags() []output {
+	if d.series != nil {
+		return nil
+	}
+	return d.tags
 }
 
 func (d *identity) want(g *groupReader, spans []span) error {
@@ -92,7 +101,7 @@ func (d *identity) seek(g *groupReader, row int) int {
 	if !d.onlyPuts {
 		end = min(end, d.op.seek(g, row))
 	}
-	for i := range d.tags {
+	for i := range d.pageTags() {
 		end = min(end, d.tags[i].seek(g, row))
 	}
 	return end
@@ -131,7 +140,25 @@ func (d *identity) fill(g *groupReader, b *run.Batch, from, to int) error {
 		}
 		b.Ops = d.ops
 	}
+	if d.series != nil {
+		d.runs(g, b, from, to)
+		return nil
+	}
 	return d.stretches(g, b, from, to)
+}
+
+// runs takes the stretches from the series index.
+func (d *identity) runs(g *groupReader, b *run.Batch, from, to int) {
+	first := uint32(g.r.footer.starts[g.group])
+	row, end := first+uint32(from), first+uint32(to)
+	b.Keys, b.Starts, d.keyData = b.Keys[:0], b.Starts[:0], d.keyData[:0]
+	for s := d.series.at(row); row < end; s++ {
+		at := len(d.keyData)
+		d.keyData = d.series.AppendKey(d.keyData, s)
+		b.Keys = append(b.Keys, d.keyData[at:len(d.keyData):len(d.keyData)])
+		b.Starts = append(b.Starts, row-first-uint32(from))
+		row = d.series.starts[s+1]
+	}
 }
 
 // stretches finds where the tags change and encodes a key for each stretch.
@@ -311,7 +338,7 @@ func (s *scan) keyAt(g *groupReader, tags []int, buf []byte, row int) ([]byte, e
 		if err != nil {
 			return nil, err
 		}
-		views[i] = run.SliceVector(&pg.vec, row-c.pages[p].first, row-c.pages[p].first+1)
+		views[i] = pg.rows(new(table.Vector), row-c.pages[p].first, row-c.pages[p].first+1)
 	}
 	return appendKey(buf, views, 0), nil
 }

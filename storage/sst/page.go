@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -15,13 +16,17 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// A page is a decoded data page.
-type page struct{ vec table.Vector }
+// A page is a decoded data page: vec with its values, or with all but them,
+// which pack has.
+type page struct {
+	vec  table.Vector
+	pack packed
+}
 
 // Size returns the page's bytes in memory, its dictionary's excluded.
 func (p *page) Size() int64 {
 	v := &p.vec
-	return int64(8*len(v.Valid)+8*len(v.Ints)+8*len(v.Floats)+len(v.Bools)+4*len(v.Codes)+4*len(v.Offsets)+len(v.Data)) + 256
+	return int64(8*len(v.Valid)+8*len(v.Ints)+8*len(v.Floats)+len(v.Bools)+4*len(v.Codes)+4*len(v.Offsets)+len(v.Data)) + p.pack.size() + 320
 }
 
 // A dictionary is a decoded dictionary page: one of its parts is set.
@@ -34,7 +39,7 @@ type dictionary struct {
 
 // Size returns the dictionary's bytes in memory.
 func (d *dictionary) Size() int64 {
-	n := 8*len(d.ints) + 8*len(d.floats)
+	n := 8*cap(d.ints) + 8*cap(d.floats)
 	if d.bytes != nil {
 		n += 4*len(d.bytes.Offsets) + len(d.bytes.Data)
 	}
@@ -47,8 +52,10 @@ type scratch struct {
 		reader  thrift.BytesReader
 		decoder *thrift.Decoder
 	}
-	raw     []byte // decompressed values
-	codes   []uint32
+	raw     []byte   // decompressed values
+	codes   []uint32 // of all rows
+	dense   []uint32 // of those that are not null
+	all     []int64
 	ints    []int64
 	narrow  []int32
 	floats  []float64
@@ -161,12 +168,12 @@ func parseDictionary(t table.Type, n int, body []byte) (*dictionary, error) {
 	}
 	switch t.Layout() {
 	case table.Floats:
-		d.floats = make([]float64, n)
+		d.floats = make([]float64, n, max(n, 256)) // see lookUp
 		if !decodeFloats(d.floats, body, t == table.Float32) {
 			return nil, errValues
 		}
 	case table.Ints:
-		d.ints = make([]int64, n)
+		d.ints = make([]int64, n, max(n, 256))
 		wide := physical(t) == format.Int64
 		if wide && len(body) != 8*n || !wide && len(body) != 4*n {
 			return nil, errValues
@@ -230,17 +237,18 @@ func (s *scratch) dataPage(c *chunkInfo, p *pageInfo, raw []byte, dict *dictiona
 			return nil, err
 		}
 	}
-	return out, s.values(&out.vec, values, h.Encoding, dict, rows-int(h.NumNulls))
+	return out, s.values(out, values, h.Encoding, dict, rows-int(h.NumNulls))
 }
 
 // values decodes the n values of a page's rows that are not null.
-func (s *scratch) values(v *table.Vector, src []byte, enc format.Encoding, dict *dictionary, n int) error {
+func (s *scratch) values(p *page, src []byte, enc format.Encoding, dict *dictionary, n int) error {
+	v := &p.vec
 	if enc == format.RLEDictionary {
-		return s.coded(v, src, dict, n)
+		return s.coded(p, src, dict, n)
 	}
 	switch layout := v.Type.Layout(); {
 	case layout == table.Ints && enc == format.DeltaBinaryPacked:
-		return s.deltaInts(v, src, n)
+		return s.deltaInts(p, src, n)
 	case layout == table.Floats && (enc == format.Plain || enc == format.ByteStreamSplit):
 		v.Floats = make([]float64, v.Len)
 		dst := room(&s.floats, v.Floats, n)
@@ -270,53 +278,31 @@ func (s *scratch) values(v *table.Vector, src []byte, enc format.Encoding, dict 
 	return nil
 }
 
-// coded decodes dictionary codes, and for numbers looks them up at once.
-func (s *scratch) coded(v *table.Vector, src []byte, dict *dictionary, n int) error {
-	if dict == nil || len(src) == 0 {
+// coded decodes dictionary codes.
+func (s *scratch) coded(p *page, src []byte, dict *dictionary, n int) error {
+	v := &p.vec
+	if dict == nil || len(src) == 0 || n > 0 && dict.n == 0 || v.Type.Layout() == table.Bools {
 		return errValues
 	}
-	if v.Type.Layout() == table.Bytes {
-		v.Dict, v.Codes = dict.bytes, make([]uint32, v.Len)
-		dst := room(&s.codes, v.Codes, n)
-		if err := decodeHybrid(dst, src[1:], int(src[0]), uint32(dict.n)); err != nil {
-			return err
-		}
-		spread(v.Codes, dst, v.Valid)
-		return nil
-	}
-	// A code that is too large panics in gather, which is damage as well.
-	codes := grow(&s.codes, n)
-	if err := decodeHybrid(codes, src[1:], int(src[0]), anyCode); err != nil {
+	codes := grow(&s.codes, v.Len)
+	dst := room(&s.dense, codes, n)
+	if err := decodeHybrid(dst, src[1:], int(src[0]), uint32(dict.n)); err != nil {
 		return err
 	}
-	switch v.Type.Layout() {
-	case table.Floats:
+	spread(codes, dst, v.Valid)
+	switch {
+	case dict.bytes != nil:
+		v.Dict = dict.bytes
+		p.pack.packCodes(codes, uint32(max(dict.n, 1)-1))
+	case dict.n > 0:
+		p.pack.numbers = dict
+		p.pack.packCodes(codes, uint32(dict.n-1))
+	case dict.floats != nil: // all rows are null
 		v.Floats = make([]float64, v.Len)
-		gather(v.Floats, codes, dict.floats, v.Valid)
-	case table.Ints:
-		v.Ints = make([]int64, v.Len)
-		gather(v.Ints, codes, dict.ints, v.Valid)
 	default:
-		return errValues
+		v.Ints = make([]int64, v.Len)
 	}
 	return nil
-}
-
-func gather[T any](out []T, codes []uint32, values []T, valid table.Bitmap) {
-	if valid == nil {
-		out = out[:len(codes)]
-		for i, c := range codes {
-			out[i] = values[c]
-		}
-		return
-	}
-	k := 0
-	for i := range out {
-		if valid.Get(i) {
-			out[i] = values[codes[k]]
-			k++
-		}
-	}
 }
 
 // deltaCount reports whether delta-packed data says that it has n values. The
@@ -335,13 +321,14 @@ func deltaCount(src []byte, n int) bool {
 	return false
 }
 
-func (s *scratch) deltaInts(v *table.Vector, src []byte, n int) (err error) {
+func (s *scratch) deltaInts(p *page, src []byte, n int) (err error) {
 	var enc delta.BinaryPackedEncoding
 	if !deltaCount(src, n) {
 		return errValues
 	}
-	v.Ints = make([]int64, v.Len)
-	dst := room(&s.ints, v.Ints, n)
+	v := &p.vec
+	all := grow(&s.all, v.Len)
+	dst := room(&s.ints, all, n)
 	if physical(v.Type) == format.Int64 {
 		var got []int64
 		if got, err = enc.DecodeInt64(dst[:0], src); err != nil || len(got) != n {
@@ -358,7 +345,10 @@ func (s *scratch) deltaInts(v *table.Vector, src []byte, n int) (err error) {
 			dst[i] = widen(v.Type, uint32(x))
 		}
 	}
-	spread(v.Ints, dst, v.Valid)
+	spread(all, dst, v.Valid)
+	if !p.pack.packInts(all, v.Valid, grow(&s.codes, v.Len)) {
+		v.Ints = slices.Clone(all)
+	}
 	return nil
 }
 
@@ -402,13 +392,15 @@ func grow[T any](buf *[]T, n int) []T {
 }
 
 // spread puts the values of src, of which some rows have none, into their
-// rows.
+// rows; those get zero.
 func spread[T any](out, src []T, valid table.Bitmap) {
 	if valid == nil {
 		return
 	}
+	var zero T
 	k := 0
 	for i := range out {
+		out[i] = zero
 		if valid.Get(i) {
 			out[i] = src[k]
 			k++

@@ -29,7 +29,7 @@ func FuzzPage(f *testing.F) {
 				dict, err := r.decodeDictionary(c, raw)
 				wantDamaged(t, err)
 				if dict == nil {
-					dict = &dictionary{n: 3, bytes: nullDict, ints: []int64{1, 2, 3}, floats: []float64{1, 2, 3}}
+					dict = anyDictionary(typ)
 				}
 				for _, rows := range []int{1, 3, 40} {
 					p, err := r.decodePage(c, &pageInfo{extent: x, end: rows}, raw, dict)
@@ -43,6 +43,18 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
+// anyDictionary returns a dictionary as pages of typ have it.
+func anyDictionary(typ table.Type) *dictionary {
+	switch typ.Layout() {
+	case table.Floats:
+		return &dictionary{n: 3, floats: []float64{1, 2, 3}}
+	case table.Bytes:
+		return &dictionary{n: 1, bytes: nullDict}
+	default:
+		return &dictionary{n: 3, ints: []int64{1, 2, 3}}
+	}
+}
+
 func wantDamaged(t *testing.T, err error) {
 	if d := (*Damaged)(nil); err != nil && !errors.As(err, &d) {
 		t.Errorf("not *Damaged: %v", err)
@@ -52,7 +64,7 @@ func wantDamaged(t *testing.T, err error) {
 // touch copies every value, which panics if the vector is not whole.
 func touch(p *page, rows int) {
 	b := run.NewBuilder([]table.Type{p.vec.Type}, false)
-	b.Append(&run.Batch{Len: rows, Columns: []table.Vector{p.vec}}, 0, rows)
+	b.Append(&run.Batch{Len: rows, Columns: []table.Vector{p.rows(new(table.Vector), 0, rows)}}, 0, rows)
 }
 
 // seedPages returns the pages of a small file.

@@ -167,8 +167,13 @@ func TestLongStrings(t *testing.T) {
 
 // One series of many is found by reading few pages.
 func TestPruning(t *testing.T) {
+	t.Run("series", func(t *testing.T) { testPruning(t, 0, 10) })
+	t.Run("pages", func(t *testing.T) { testPruning(t, -1, 11) }) // a page of the tag says where host9 begins
+}
+
+func testPruning(t *testing.T, seriesRows int, keyPages int64) {
 	schema, rows := logSchema(), logRows(5000)
-	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupRows: 1000, PageRows: 100})
+	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupRows: 1000, PageRows: 100, SeriesRows: seriesRows})
 	r, err := sst.Open(context.Background(), b, key, meta, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +205,7 @@ func TestPruning(t *testing.T) {
 		r.Predicates, r.Times = []table.Predicate{equal(2, "host3")}, table.TimeRange{Min: 1777, Max: 1899}
 	})
 	f(5, 0, 0, func(r *run.Request) { r.FirstKey = table.AppendKeyBytes(nil, []byte("i")) })
-	f(4, 11, 500, func(r *run.Request) { // a page of the tag says where host9 begins
+	f(4, keyPages, 500, func(r *run.Request) {
 		r.FirstKey, r.EndKey = table.AppendKeyBytes(nil, []byte("host9")), table.AppendKeyBytes(nil, []byte("i"))
 	})
 	// A predicate on a field prunes only if no other source has the row.

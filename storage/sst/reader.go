@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
@@ -30,6 +31,8 @@ type Reader struct {
 	file   uint64 // names the file's pages in the cache
 	footer *footer
 	chunks []lazyChunk // of all row groups, group by group
+
+	noSeries atomic.Bool // the series index is damaged
 }
 
 // Open reads and verifies the footer of the SST at key. The pages that scans

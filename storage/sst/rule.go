@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/parquet-go/parquet-go/bloom"
+
 	"github.com/varvedb/varve/storage/run"
 	"github.com/varvedb/varve/table"
 )

@@ -3,6 +3,7 @@ package sst
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/storage/run"
@@ -42,25 +43,31 @@ type scan struct {
 	group, end int
 	viewRows   int
 	err        error // of the request
+	opened     bool
+	series     *seriesScan // nil: without the series index
 
-	rules    []rule
-	columns  []output
-	identity []int // columns of the file that make the identity
+	rules     []rule
+	timeRules int // how many of rules, the first ones, are the request's times
+	columns   []output
 
 	// The row group at hand.
-	g     *groupReader // nil: none
-	spans []span
-	ident identity
-	batch run.Batch
-	build *run.Builder
-	held  bool // batch is a piece that waits until build was handed out
+	g       *groupReader // nil: none
+	spans   []span
+	ident   identity
+	batch   run.Batch
+	build   *run.Builder
+	scratch table.Vector // of the columns of conditions
+	held    bool         // batch is a piece that waits until build was handed out
 }
 
 // An output is one requested column.
 type output struct {
-	column int // in the file; -1: all null
+	column int // in the file; -1: all null, or from the series index
 	typ    table.Type
 	page   int // where the last row was
+
+	tag    int           // number in the series index + 1; 0: not from there
+	buffer *table.Vector // where values are expanded
 }
 
 func (s *scan) prepare() {
@@ -89,7 +96,9 @@ func (s *scan) prepare() {
 	if never {
 		s.group = s.end
 	}
-	s.rules = append(s.r.timeRules(s.req.Times), rules...)
+	s.rules = s.r.timeRules(s.req.Times)
+	s.timeRules = len(s.rules)
+	s.rules = append(s.rules, rules...)
 	if s.req.Identity {
 		s.ident.init(s.r)
 	}
@@ -108,6 +117,11 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 		return nil, s.err
 	}
 	defer s.r.guard(s.r.footer.base, &err)
+	if !s.opened {
+		if err := s.openSeries(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if s.held {
 		s.held = false
 		return s.emit(&s.batch), nil
@@ -120,6 +134,9 @@ func (s *scan) Next(ctx context.Context) (b *run.Batch, err error) {
 				return s.emit(s.build.Take()), nil
 			}
 			if more, err := s.nextGroup(ctx); err != nil || !more {
+				if err == nil {
+					s.release()
+				}
 				return nil, err
 			}
 			continue
@@ -192,19 +209,37 @@ func (s *scan) find(ctx context.Context, g *groupReader) ([]span, error) {
 		return nil, nil
 	}
 	s.countPruned(g, spans)
+	if s.series != nil {
+		if spans, err = s.series.cut(ctx, g, spans); err != nil || len(spans) == 0 {
+			return nil, err
+		}
+	}
 	for i := range s.rules {
 		if spans, err = s.filter(ctx, g, &s.rules[i], spans); err != nil || len(spans) == 0 {
 			return nil, err
 		}
 	}
+	if s.series != nil {
+		return spans, nil
+	}
 	return s.trimKeys(ctx, g, info, spans)
+}
+
+// CountPruned counts row groups [first, end), and about their pages, as ones
+// that a scan could leave out.
+func (r *Reader) CountPruned(req *run.Request, first, end int) {
+	for g := first; g < end; g++ {
+		req.Stats.RowGroups.Add(1)
+		req.Stats.RowGroupsPruned.Add(1)
+		req.Stats.PagesPruned.Add(int64(len(req.Columns) * len(r.footer.info.Groups[g].PageKeys)))
+	}
 }
 
 // countPruned counts the pages of the requested columns outside spans.
 func (s *scan) countPruned(g *groupReader, spans []span) {
 	for i := range s.columns {
 		if s.columns[i].column < 0 {
-			continue
+			continue // tags of the series index among them
 		}
 		c, err := g.column(s.columns[i].column)
 		if err != nil {
@@ -226,7 +261,15 @@ func (s *scan) prune(ctx context.Context, g *groupReader, info *groupInfo) ([]sp
 	if !info.Times.Overlaps(s.req.Times) || !keysOverlap(&s.req, info.FirstKey, info.LastKey) {
 		return nil, nil
 	}
-	spans := s.pruneKeys(info)
+	var spans []span
+	if s.series != nil {
+		spans = s.series.collect(s.r, s.group)
+	} else {
+		spans = s.pruneKeys(info)
+	}
+	if len(spans) == 0 {
+		return nil, nil
+	}
 	for i := range s.rules {
 		rule := &s.rules[i]
 		c, err := g.column(rule.column)
@@ -303,7 +346,8 @@ func (s *scan) filter(ctx context.Context, g *groupReader, r *rule, spans []span
 			return err
 		}
 		base := c.info.pages[p].first
-		out = r.filter(out, &pg.vec, part.from-base, part.to-base, base)
+		v := pg.rows(&s.scratch, part.from-base, part.to-base)
+		out = r.filter(out, &v, 0, v.Len, part.from)
 		return nil
 	})
 	return out, err
@@ -335,12 +379,20 @@ func (s *scan) cut() error {
 	if s.req.Identity {
 		to = min(to, s.ident.seek(s.g, sp.from))
 	}
-	if len(s.columns) == 0 && !s.req.Identity {
+	switch {
+	case len(s.columns) == 0 && !s.req.Identity:
 		to = min(to, sp.from+maxCount)
+	default:
+		to = min(to, sp.from+maxExpand)
 	}
 	b := &s.batch
 	b.Len, b.Columns = to-sp.from, b.Columns[:0]
 	for i := range s.columns {
+		if out := &s.columns[i]; out.tag > 0 {
+			first := uint32(s.r.footer.starts[s.g.group])
+			b.Columns = append(b.Columns, s.series.index.fill(out.memory(), out.tag-1, first+uint32(sp.from), first+uint32(to)))
+			continue
+		}
 		v, err := s.columns[i].vector(s.g, sp.from, to)
 		if err != nil {
 			return err
@@ -358,8 +410,13 @@ func (s *scan) cut() error {
 	return nil
 }
 
-// maxCount bounds batches without columns.
-const maxCount = 1 << 20
+const (
+	// maxCount bounds batches without columns.
+	maxCount = 1 << 20
+	// maxExpand bounds other batches, so that a buffer for each of some tens of
+	// columns stays in the processor's cache: it is half a page.
+	maxExpand = 5120
+)
 
 // seek moves to the page with the given row, which is not before the last one
 // asked for, and returns where that page ends.
@@ -381,7 +438,36 @@ func (o *output) vector(g *groupReader, from, to int) (table.Vector, error) {
 		return table.Vector{}, err
 	}
 	base := g.columns[o.column].info.pages[o.page].first
-	return run.SliceVector(&pg.vec, from-base, to-base), nil
+	return pg.rows(o.memory(), from-base, to-base), nil
+}
+
+// buffers are where columns are expanded. Scans of one row group after the
+// other use the same ones, which so stay in the processor's cache.
+var buffers = sync.Pool{New: func() any { return new(table.Vector) }}
+
+func (o *output) memory() *table.Vector {
+	if o.buffer == nil {
+		o.buffer = buffers.Get().(*table.Vector)
+	}
+	return o.buffer
+}
+
+// release gives the buffers back once nobody looks at the last batch. A scan
+// that is closed early does not do so, since Close may come at any time.
+func (s *scan) release() {
+	all := []*output{&s.ident.time, &s.ident.sequence, &s.ident.op}
+	for i := range s.columns {
+		all = append(all, &s.columns[i])
+	}
+	for i := range s.ident.tags {
+		all = append(all, &s.ident.tags[i])
+	}
+	for _, o := range all {
+		if o.buffer != nil {
+			buffers.Put(o.buffer)
+			o.buffer = nil
+		}
+	}
 }
 
 // nullDict is the Dict of columns that are all null.

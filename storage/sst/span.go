@@ -34,11 +34,3 @@ func (c *chunkInfo) cutSpans(spans []span, f func(page int, s span) error) error
 	}
 	return nil
 }
-
-// countRows returns the rows in spans.
-func countRows(spans []span) (n int) {
-	for _, s := range spans {
-		n += s.to - s.from
-	}
-	return n
-}

@@ -74,6 +74,7 @@ type WriteOptions struct {
 	RowGroupBytes      int64 // bytes in memory at which it ends earlier; 64 MiB
 	PageRows           int   // rows of a page of every column; 10,240
 	PageBytes          int   // value bytes at which a page of a byte-string column ends earlier; 1 MiB
+	SeriesRows         int   // rows a series must have on average for the file to get a series index; 8; negative: it gets none
 	DictionaryMaxBytes int   // size of a dictionary's values above which a column is not dictionary-coded; 1 MiB
 }
 
@@ -83,6 +84,9 @@ func (o WriteOptions) withDefaults() WriteOptions {
 	setDefault(&o.PageRows, 10_240)
 	setDefault(&o.PageBytes, 1<<20)
 	setDefault(&o.DictionaryMaxBytes, 1<<20)
+	if o.SeriesRows == 0 {
+		o.SeriesRows = 8
+	}
 	return o
 }
 

@@ -160,6 +160,7 @@ func tiny(t *rapid.T) sst.WriteOptions {
 		RowGroupRows:       rapid.SampledFrom([]int{3, 20, 64, 1000}).Draw(t, "group rows"),
 		PageRows:           rapid.SampledFrom([]int{1, 4, 7, 1000}).Draw(t, "page rows"),
 		PageBytes:          rapid.SampledFrom([]int{10, 500, 1 << 20}).Draw(t, "page bytes"),
+		SeriesRows:         rapid.SampledFrom([]int{1, 1, 2, -1}).Draw(t, "series rows"),
 		DictionaryMaxBytes: rapid.SampledFrom([]int{1, 30, 1 << 20}).Draw(t, "dictionary bytes"),
 	}
 }
@@ -409,7 +410,7 @@ func TestSchemaChanges(t *testing.T) {
 func TestEveryByteFlipped(t *testing.T) {
 	schema := allTypes()
 	rows := rapid.Custom(func(t *rapid.T) []runtest.Row { return rowSet(t, schema, 40) }).Example(1)
-	opts := sst.WriteOptions{RowGroupRows: 25, PageRows: 10, PageBytes: 300, DictionaryMaxBytes: 100}
+	opts := sst.WriteOptions{RowGroupRows: 25, PageRows: 10, PageBytes: 300, DictionaryMaxBytes: 100, SeriesRows: 1}
 	b, meta := write(t, schema, rows, opts)
 	req := request(schema)
 	req.Predicates = []table.Predicate{{Column: 3, Op: table.GreaterEqual, Values: []table.Value{{Type: table.Int32, Int: math.MinInt32}}}}

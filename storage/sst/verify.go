@@ -31,6 +31,10 @@ func Verify(ctx context.Context, bucket objectstore.Bucket, key string, meta Met
 		return err
 	}
 	v := verifier{r: r, found: Meta{Times: table.TimeRange{Min: 1, Max: 0}}}
+	if v.series, err = r.Series(ctx, new(table.ScanStats)); err != nil {
+		return err
+	}
+	r.IgnoreSeries() // so that keys are read from pages, to be compared with it
 	for g := range r.footer.groups {
 		if err := r.verifyPages(ctx, g); err != nil {
 			return err
@@ -57,6 +61,9 @@ func (r *Reader) verifyExtents() error {
 			}
 			all = append(all, info.dict, info.bloom)
 		}
+	}
+	if s := r.footer.info.Series; s != nil {
+		all = append(all, extent{offset: s.Offset, size: s.Size})
 	}
 	all = slices.DeleteFunc(all, func(x extent) bool { return x.size == 0 })
 	slices.SortFunc(all, func(a, b extent) int { return cmp.Compare(a.offset, b.offset) })
@@ -105,6 +112,16 @@ type verifier struct {
 	key   []byte
 	time  int64
 	seq   uint64
+
+	series *SeriesIndex // what the file says of its series; may be nil
+	have   seriesSeen
+}
+
+// A seriesSeen is the rows seen of the series number n-1 of the file.
+type seriesSeen struct {
+	n     uint32
+	times table.TimeRange
+	mixed bool
 }
 
 // verifyRows checks the order of a row group and that its description fits.
@@ -147,6 +164,12 @@ func (v *verifier) verifyRows(ctx context.Context, group int) error {
 func (v *verifier) row(b *run.Batch, s, i int) error {
 	key, time, seq := b.Keys[s], b.Times[i], b.SequenceOf(i)
 	f := &v.found
+	oddities := f.Repeats + f.Deletes
+	if f.Rows == 0 || !bytes.Equal(v.key, key) {
+		if err := cmp.Or(v.endSeries(), v.beginSeries(key)); err != nil {
+			return err
+		}
+	}
 	if f.Rows == 0 {
 		f.FirstKey, f.MinSequence = bytes.Clone(key), seq
 	} else {
@@ -162,14 +185,50 @@ func (v *verifier) row(b *run.Batch, s, i int) error {
 	if b.OpOf(i) == table.Delete {
 		f.Deletes++
 	}
+	v.have.times = v.have.times.Union(table.TimeRange{Min: time, Max: time})
+	v.have.mixed = v.have.mixed || f.Repeats+f.Deletes > oddities
 	f.Rows++
 	f.MinSequence, f.MaxSequence = min(f.MinSequence, seq), max(f.MaxSequence, seq)
 	v.key, v.time, v.seq = append(v.key[:0], key...), time, seq
 	return nil
 }
 
+// endSeries compares the series seen last, if any, with what the index says of
+// it.
+func (v *verifier) endSeries() error {
+	x, h := v.series, &v.have
+	if x == nil || h.n == 0 {
+		return nil
+	}
+	s := h.n - 1
+	if uint32(v.found.Rows) != x.starts[h.n] || h.times != x.times[s] || h.mixed != x.Mixed(s) {
+		return v.fail("series %d ends at row %d with times %v, and the series index says %d, %v",
+			s, v.found.Rows, h.times, x.starts[h.n], x.times[s])
+	}
+	return nil
+}
+
+// beginSeries compares the key of the next series with that of the index.
+func (v *verifier) beginSeries(key []byte) error {
+	x, h := v.series, &v.have
+	if x == nil {
+		return nil
+	}
+	if int(h.n) == x.Len() || !bytes.Equal(x.AppendKey(nil, h.n), key) {
+		return v.fail("series %d is %x, and not that of the series index", h.n, key)
+	}
+	*h = seriesSeen{n: h.n + 1, times: table.TimeRange{Min: 1, Max: 0}}
+	return nil
+}
+
 // compare compares what was found with what the manifest says.
 func (v *verifier) compare() error {
+	if err := v.endSeries(); err != nil {
+		return err
+	}
+	if x := v.series; x != nil && int(v.have.n) != x.Len() {
+		return v.fail("there are %d series, and the series index has %d", v.have.n, x.Len())
+	}
 	f, m := &v.found, &v.r.meta
 	if f.Rows != m.Rows || f.Times != m.Times || f.MinSequence != m.MinSequence || f.MaxSequence != m.MaxSequence ||
 		f.Deletes != m.Deletes || f.Repeats != m.Repeats ||

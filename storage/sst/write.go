@@ -57,6 +57,8 @@ type fileWriter struct {
 	footer footerWriter
 	group  groupInfo
 
+	series *seriesWriter
+
 	// The series and the row written last.
 	keys   table.KeyReader
 	key    []byte
@@ -77,6 +79,7 @@ func newFileWriter(w io.Writer, schema *table.Schema, opts WriteOptions) (*fileW
 	f.chunks = chunkWriter{out: f, enc: enc, opts: opts}
 	f.addColumns()
 	f.values = make([]tagValue, len(f.tags))
+	f.series = newSeriesWriter(f.tags, f.opts.SeriesRows)
 	f.meta = Meta{Format: FormatVersion, Times: table.TimeRange{Min: 1, Max: 0}}
 	return f, f.write([]byte(magic))
 }
@@ -179,11 +182,16 @@ func (f *fileWriter) startSeries(key []byte) error {
 	if f.keys.More() {
 		return fmt.Errorf("write sst: series key %x has more than the table's %d tags", key, len(f.tags))
 	}
-	return f.keys.Err()
+	if err := f.keys.Err(); err != nil {
+		return err
+	}
+	f.series.begin(f.meta.Rows+int64(f.rows), f.values)
+	return nil
 }
 
 // appendSeries adds rows [from, to) of b, which are of the current series.
 func (f *fileWriter) appendSeries(b *run.Batch, from, to int) error {
+	oddities := f.meta.Repeats + f.meta.Deletes
 	if err := f.checkOrder(b, from, to); err != nil {
 		return err
 	}
@@ -208,6 +216,7 @@ func (f *fileWriter) appendSeries(b *run.Batch, from, to int) error {
 		f.fields[i].append(&b.Columns[i], from, to)
 	}
 	f.appendAge(b, from, to)
+	f.series.rows(b.Times[from], b.Times[to-1], f.meta.Repeats+f.meta.Deletes > oddities)
 	f.rows += n
 	f.group.LastKey = append(f.group.LastKey[:0], f.key...)
 	return nil
@@ -305,6 +314,10 @@ func (f *fileWriter) finish() (Meta, error) {
 	}
 	if f.meta.Rows == 0 {
 		return Meta{}, errEmpty
+	}
+	var err error
+	if f.footer.series, err = f.series.write(f, f.meta.Rows); err != nil {
+		return Meta{}, err
 	}
 	if err := f.footer.write(f); err != nil {
 		return Meta{}, err
