@@ -13,7 +13,7 @@ void varve_set_bind_data(duckdb_bind_info info, uintptr_t handle);
 void varve_set_init_data(duckdb_init_info info, uintptr_t handle);
 
 // varve_work works on a statement until it is ready for duckdb_execute_pending,
-// which then returns at once, and answers true; or, after so many nanoseconds
+// which then returns at once, and answers true; or, after so many nanoseconds of work
 // (0: no end) without that, false.
 bool varve_work(duckdb_pending_result pending, int64_t nanoseconds);
 

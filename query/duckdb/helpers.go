@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// A statement that takes longer than soloTime, or returns more chunks than
+// A statement that works for longer than soloTime, or returns more chunks than
 // soloChunks, is long enough for other threads to help with it.
 const (
 	soloTime   = time.Millisecond
