@@ -115,7 +115,6 @@ func (e *Engine) settings() []duckdb.Setting {
 	return []duckdb.Setting{
 		{Name: "temp_directory", Value: e.opts.TempDir},
 		{Name: "memory_limit", Value: strconv.FormatInt(e.opts.MemoryLimit, 10) + "B"},
-		{Name: "threads", Value: strconv.Itoa(e.opts.Threads)},
 		{Name: "autoload_known_extensions", Value: "false"},
 		{Name: "autoinstall_known_extensions", Value: "false"},
 		{Name: "allow_community_extensions", Value: "false"},
@@ -123,7 +122,7 @@ func (e *Engine) settings() []duckdb.Setting {
 }
 
 func (e *Engine) openInstance() (*instance, error) {
-	db, err := duckdb.Open(e.settings())
+	db, err := duckdb.Open(e.opts.Threads, e.settings())
 	if err != nil {
 		return nil, err
 	}

@@ -145,6 +145,14 @@ func (st *statement) rewrite(req Request) (string, error) {
 	if err := st.pin(req, r.sources); err != nil {
 		return "", err
 	}
+	if text, ok := printTree(tree); ok {
+		return text, nil
+	}
+	return st.printByDuckDB(tree)
+}
+
+// printByDuckDB prints any tree.
+func (st *statement) printByDuckDB(tree node) (string, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return "", fmt.Errorf("print statement: %w", err)
