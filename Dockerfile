@@ -22,5 +22,9 @@ HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["varve", "health
 # There is no access control yet, and inside of a container 127.0.0.1 reaches
 # nobody. So the image serves everyone who can reach its port: publish it to
 # trusted networks only, such as -p 127.0.0.1:4000:4000.
+# `varve healthcheck` reads the same variables.
+ENV VARVE_STANDALONE__HTTP__ADDR=0.0.0.0:4000 \
+    VARVE_STANDALONE__HTTP__ALLOW_UNAUTHENTICATED=true \
+    VARVE_STANDALONE__DATA_HOME=/var/lib/varve
 ENTRYPOINT ["varve"]
-CMD ["standalone", "start", "--http-addr", "0.0.0.0:4000", "--data-home", "/var/lib/varve", "--allow-unauthenticated"]
+CMD ["standalone", "start"]

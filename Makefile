@@ -8,9 +8,10 @@ LDFLAGS   := -s -w -X $(TELEMETRY).version=$(VERSION) -X $(TELEMETRY).commit=$(C
 TOOLS     := -modfile=tools/go.mod
 FUZZTIME  ?= 30s
 ROUNDS    ?= 30
+STREAMROWS ?= 50000000
 STAGE     := tests/stage.sh
 
-.PHONY: help run build test race fuzz crash bench lint check docker deps compiler
+.PHONY: help run build test race fuzz crash stream bench lint check docker deps compiler
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,9 @@ fuzz: compiler ## run every fuzz target for FUZZTIME each (30s)
 
 crash: compiler ## kill -9 the real binary under concurrent writers, ROUNDS times (30)
 	$(GO) test ./tests -run '^TestKillUnderWriters$$' -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
+
+stream: compiler ## answer STREAMROWS rows (50 million) in every format and measure the memory
+	$(GO) test ./handlers -run '^TestFormatsStream$$' -count 1 -timeout 60m -v -args -stream-rows $(STREAMROWS)
 
 bench: build ## measure ingest and queries, beside VictoriaMetrics and DuckDB
 	$(GO) build -modfile=tools/peers/go.mod -o bin/victoria-metrics github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics

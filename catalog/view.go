@@ -41,6 +41,10 @@ func emptyView() *View {
 	return v
 }
 
+// NextID returns the id that the next new table gets: no table has ever had it
+// or a larger one.
+func (v *View) NextID() table.ID { return v.nextID }
+
 // Databases returns every database, sorted by name.
 func (v *View) Databases() []*Database {
 	list := make([]*Database, 0, v.databases.len())

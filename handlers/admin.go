@@ -26,12 +26,31 @@ func (a *Admin) Register(r chi.Router) {
 		r.Get(path, Handle(a.serveHealth))
 		r.Post(path, Handle(a.serveHealth))
 	}
+	r.Get("/", Handle(a.serveRoot))
 	r.Get("/status", Handle(a.serveStatus))
 	r.Get("/config", Handle(a.serveConfig))
 	r.Get("/metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
 		DisableCompression: true, // the router compresses
 		EnableOpenMetrics:  true,
 	}).ServeHTTP)
+}
+
+// serveRoot tells who comes by with a browser what this is.
+func (a *Admin) serveRoot(w http.ResponseWriter, _ *http.Request) error {
+	WriteJSON(w, http.StatusOK, struct {
+		Name      string            `json:"name"`
+		Version   string            `json:"version"`
+		Addresses map[string]string `json:"addresses"`
+	}{"varve", telemetry.Build().Version, map[string]string{
+		"/v1/sql":            "SQL: GET or POST the parameter sql",
+		"/v1/influxdb/write": "InfluxDB line protocol, also at /write and /api/v2/write",
+		"/health":            "200 while the process lives",
+		"/ready":             "200 while requests are served",
+		"/status":            "version and uptime",
+		"/metrics":           "metrics for Prometheus",
+		"/config":            "the configuration in force",
+	}})
+	return nil
 }
 
 // serveHealth says that the process lives; /ready says whether it works.

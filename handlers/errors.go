@@ -1,8 +1,15 @@
 package handlers
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"net"
 	"net/http"
+	"os"
+	"strings"
+	"syscall"
 
 	"github.com/varvedb/varve/fault"
 )
@@ -63,3 +70,64 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.err.Error() }
 func (e *statusError) Unwrap() error { return e.err }
+
+// ErrStopping is the cause with which a server ends the contexts of the
+// requests that its end cuts off.
+var ErrStopping = fault.Errorf(fault.Unavailable, "the server is stopping")
+
+// whoseFault gives an error its kind where the end of the request is behind
+// it: a client that went away is no fault of the server, and a server that
+// stops is none of the client.
+func whoseFault(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil || !fault.Retryable(err):
+		return err
+	case errors.Is(cause, ErrStopping):
+		return fmt.Errorf("%w: %w", ErrStopping, err)
+	case errors.Is(cause, context.Canceled) && (fault.KindOf(err) != fault.Internal || isNetwork(err)):
+		return fault.Wrap(fault.Cancelled, err)
+	default:
+		return err
+	}
+}
+
+// isNetwork reports whether err is that of a connection, such as one that the
+// answer was written to.
+func isNetwork(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op)
+}
+
+// Message returns the text of an error as a client may see it. What internal
+// errors, disks and buckets say stays in the log, under the request id that
+// the client gets.
+func Message(r *http.Request, err error) string {
+	x := exchangeOf(r)
+	switch kind := fault.KindOf(err); {
+	case kind == fault.Internal:
+		return fmt.Sprintf("internal error, request id %s", x.id)
+	case errors.Is(err, ErrStopping):
+		return ErrStopping.Error()
+	case fault.Retryable(err) && errors.Is(err, syscall.ENOSPC):
+		return fmt.Sprintf("the server's disk is full, request id %s; the request may succeed later", x.id)
+	case fault.Retryable(err) && fromStorage(err):
+		return fmt.Sprintf("the server's storage fails, request id %s; the request may succeed later", x.id)
+	}
+	text := err.Error()
+	if len(x.hidden) > 1 {
+		text = strings.ReplaceAll(text, x.hidden, "DATA_HOME")
+	}
+	return text
+}
+
+// fromStorage reports whether the text of an error comes from a disk or a
+// bucket, and may hold paths and keys.
+func fromStorage(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	var call *os.SyscallError
+	var errno syscall.Errno
+	return errors.As(err, &path) || errors.As(err, &link) || errors.As(err, &call) || errors.As(err, &errno) ||
+		strings.Contains(err.Error(), "(code=") // gocloud.dev's errors have no type of their own
+}

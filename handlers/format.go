@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,15 @@ type sqlFormat struct {
 	contentType string
 	several     bool // whether several statements have room in it
 	encoder     func(*answer) sqlEncoder
+
+	formatOptions
+}
+
+// formatOptions are the parameters that only some formats know.
+type formatOptions struct {
+	epoch       int64  // influxdb_v1: nanoseconds of the unit of times; 0: the column's own
+	compression string // arrow: zstd or lz4; "": none
+	exact       bool   // JSON, table, CSV: numbers that JSON loses are strings
 }
 
 // A sqlEncoder writes the results of a script into an answer.
@@ -33,16 +43,60 @@ type sqlEncoder interface {
 	fail(r *http.Request, err error) bool
 }
 
+const (
+	jsonType  = "application/json"
+	csvType   = "text/csv; charset=utf-8"
+	textType  = "text/plain; charset=utf-8"
+	arrowType = "application/arrow"
+)
+
 var sqlFormats = []sqlFormat{
-	{"greptimedb_v1", "greptimedb_v1", "application/json", true, newGreptimeEncoder},
-	{"json", "json", "application/json", false, newObjectEncoder},
-	{"csv", "csv", "text/csv; charset=utf-8", false, newCSVEncoder(0)},
-	{"csvwithnames", "csv", "text/csv; charset=utf-8", false, newCSVEncoder(1)},
-	{"csvwithnamesandtypes", "csv", "text/csv; charset=utf-8", false, newCSVEncoder(2)},
+	{name: "greptimedb_v1", family: "greptimedb_v1", contentType: jsonType, several: true, encoder: newGreptimeEncoder},
+	{name: "json", family: "json", contentType: jsonType, encoder: newObjectEncoder},
+	{name: "csv", family: "csv", contentType: csvType, encoder: newCSVEncoder(0)},
+	{name: "csvwithnames", family: "csv", contentType: csvType, encoder: newCSVEncoder(1)},
+	{name: "csvwithnamesandtypes", family: "csv", contentType: csvType, encoder: newCSVEncoder(2)},
+	{name: "table", family: "table", contentType: textType, encoder: newTableEncoder},
+	{name: "arrow", family: "arrow", contentType: arrowType, encoder: newArrowEncoder},
+	{name: "influxdb_v1", family: "influxdb_v1", contentType: jsonType, several: true, encoder: newInfluxEncoder},
+	{name: "null", family: "null", contentType: textType, encoder: newNullEncoder},
 }
 
-// formatOf returns the format of this name; the empty one is greptimedb_v1.
-func formatOf(name string) (*sqlFormat, error) {
+// formatOf returns the format that the parameters of a request ask for, with
+// its options; param returns the value of a parameter.
+func formatOf(param func(name string) string) (*sqlFormat, error) {
+	f, err := formatNamed(param("format"))
+	if err != nil {
+		return nil, err
+	}
+	format := *f
+	if format.formatOptions, err = readFormatOptions(param); err != nil {
+		return nil, err
+	}
+	return &format, nil
+}
+
+// readFormatOptions reads the options of all formats, so that a wrong one is
+// an error even where it would not matter.
+func readFormatOptions(param func(name string) string) (o formatOptions, err error) {
+	if o.epoch, err = parseEpoch(param("epoch")); err != nil {
+		return o, err
+	}
+	switch o.compression = strings.ToLower(param("compression")); o.compression {
+	case "", "zstd", "lz4":
+	default:
+		return o, fault.Errorf(fault.Invalid, "unknown compression %q; there are zstd and lz4", o.compression)
+	}
+	if text := param("exact"); text != "" {
+		if o.exact, err = strconv.ParseBool(text); err != nil {
+			return o, fault.Errorf(fault.Invalid, "the parameter exact must be true or false, not %q", text)
+		}
+	}
+	return o, nil
+}
+
+// formatNamed returns the format of this name; the empty one is greptimedb_v1.
+func formatNamed(name string) (*sqlFormat, error) {
 	if name == "" {
 		return &sqlFormats[0], nil
 	}
@@ -81,6 +135,7 @@ type answer struct {
 	pooled *[]byte
 	sent   bool // whether the first bytes are out
 	status int  // of the answer, if not 200
+	cost   cost // of the results so far
 }
 
 func newAnswer(w http.ResponseWriter, format *sqlFormat, limit int64, start time.Time) *answer {
@@ -97,7 +152,20 @@ func (a *answer) release() {
 	a.buf = nil
 }
 
-// flush sends what is in the buffer; the first time, behind the headers.
+// finish sends what is left of the answer, and what it has cost: as a header
+// if the answer fit into the buffer, else as a trailer.
+func (a *answer) finish() error {
+	if !a.sent {
+		a.w.Header().Set(costHeader, a.cost.json())
+		return a.flush()
+	}
+	err := a.flush()
+	a.w.Header().Set(costHeader, a.cost.json())
+	return err
+}
+
+// flush sends what is in the buffer; the first time, behind the headers. Then
+// the execution time is the time until now.
 func (a *answer) flush() error {
 	if !a.sent {
 		a.sent = true
@@ -105,6 +173,9 @@ func (a *answer) flush() error {
 		h.Set("Content-Type", a.format.contentType)
 		h.Set("x-greptime-format", a.format.family)
 		h.Set("x-greptime-execution-time", millis(a.start))
+		if h.Get(costHeader) == "" {
+			h.Set("Trailer", costHeader)
+		}
 		if a.status != 0 {
 			a.w.WriteHeader(a.status)
 		}
@@ -120,20 +191,37 @@ func (a *answer) flush() error {
 // rows calls row for each row of r up to the limit, and sends the buffer
 // whenever it is full. It returns the number of rows.
 func (a *answer) rows(ctx context.Context, r sql.Records, row func(c sql.Chunk, row int)) (int64, error) {
+	return a.chunks(ctx, r, func(chunk sql.Chunk, rows int) error {
+		for i := range rows {
+			row(chunk, i)
+			if len(a.buf) >= flushBytes {
+				if err := a.flush(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// chunks calls add for the first rows of each chunk of r up to the limit. It
+// returns the number of rows.
+func (a *answer) chunks(ctx context.Context, r sql.Records, add func(c sql.Chunk, rows int) error) (int64, error) {
+	defer a.cost.read(r)
 	n := int64(0)
 	for n < a.limit {
 		chunk, err := r.Next(ctx)
 		if err != nil || chunk == nil {
 			return n, err
 		}
-		for i := range int(min(int64(chunk.Len()), a.limit-n)) {
-			row(chunk, i)
-			if n++; len(a.buf) >= flushBytes {
-				if err := a.flush(); err != nil {
-					return n, err
-				}
-			}
+		if a.format.exact {
+			chunk = exactChunk(chunk)
 		}
+		rows := int(min(int64(chunk.Len()), a.limit-n))
+		if err := add(chunk, rows); err != nil {
+			return n, err
+		}
+		n += int64(rows)
 	}
 	return n, nil
 }

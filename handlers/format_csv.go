@@ -24,7 +24,7 @@ func newCSVEncoder(headers int) func(*answer) sqlEncoder {
 
 func (e *csvEncoder) result(ctx context.Context, r sql.Result) error {
 	if r.Records == nil {
-		e.buf = append(strconv.AppendInt(e.buf, r.Affected, 10), '\n')
+		e.buf = append(strconv.AppendInt(e.buf, e.cost.affected(r), 10), '\n')
 		return nil
 	}
 	columns := r.Records.Columns()

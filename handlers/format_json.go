@@ -35,7 +35,7 @@ func (e *greptimeEncoder) result(ctx context.Context, r sql.Result) error {
 	}
 	if r.Records == nil {
 		e.buf = append(e.buf, `{"affectedrows":`...)
-		e.buf = strconv.AppendInt(e.buf, r.Affected, 10)
+		e.buf = strconv.AppendInt(e.buf, e.cost.affected(r), 10)
 		e.buf = append(e.buf, '}')
 	} else if err := e.records(ctx, r.Records); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (e *objectEncoder) result(ctx context.Context, r sql.Result) error {
 	e.buf = append(e.buf, `{"data":[`...)
 	if r.Records == nil {
 		e.buf = append(e.buf, `],"affected_rows":`...)
-		e.buf = strconv.AppendInt(e.buf, r.Affected, 10)
+		e.buf = strconv.AppendInt(e.buf, e.cost.affected(r), 10)
 		return nil
 	}
 	for i, name := range uniqueNames(r.Records.Columns()) {

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,10 +49,8 @@ func HandleWith(h HandlerFunc, write ErrorWriter) http.HandlerFunc {
 		if err == nil {
 			return
 		}
+		err = whoseFault(r.Context(), err)
 		x.err = err
-		if fault.KindOf(err) == fault.Internal {
-			x.log.Error("request failed", "request_id", x.id, "path", r.URL.Path, "error", err)
-		}
 		if rw.started {
 			panic(http.ErrAbortHandler)
 		}
@@ -83,15 +80,6 @@ func headerText(s string) string {
 	return s[:min(len(s), 512)]
 }
 
-// Message returns the text of an error as a client may see it. The text of an
-// internal error stays in the log, under the request id that the client gets.
-func Message(r *http.Request, err error) string {
-	if fault.KindOf(err) == fault.Internal {
-		return fmt.Sprintf("internal error, request id %s", RequestID(r))
-	}
-	return err.Error()
-}
-
 func writeError(w http.ResponseWriter, r *http.Request, status int, err error) {
 	WriteJSON(w, status, map[string]string{"error": Message(r, err)})
 }
@@ -110,18 +98,29 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 // RequestID returns the id under which the request is logged.
 func RequestID(r *http.Request) string { return exchangeOf(r).id }
 
+// withoutCatalog takes the catalog off a database's name such as
+// greptime-public, unless check knows a database of just that name.
+func withoutCatalog(name string, check func(name string) error) string {
+	if rest, ok := strings.CutPrefix(name, "greptime-"); ok && rest != "" && check(name) != nil {
+		return rest
+	}
+	return name
+}
+
 // SetDatabase names the database of the request in the access log.
 func SetDatabase(r *http.Request, name string) { exchangeOf(r).database = name }
 
 // An exchange is what the middleware and the handlers share about one request.
 // Only the request's goroutine touches it.
 type exchange struct {
-	id       string
-	database string
-	err      error // the error that was answered
-	reply    *reply
-	bodies   *bodyBudget
-	log      *slog.Logger
+	id        string
+	database  string
+	statement string // SQL, as far as the log may have it
+	err       error  // the error that was answered
+	reply     *reply
+	bodies    *bodyBudget
+	metrics   *httpMetrics // nil outside of a Router
+	hidden    string       // a path that no client is told
 }
 
 type exchangeKey struct{}
@@ -132,7 +131,15 @@ func exchangeOf(r *http.Request) *exchange {
 	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok {
 		return x
 	}
-	return &exchange{id: "none", bodies: &bodyBudget{}, log: slog.Default()}
+	return &exchange{id: "none", bodies: &bodyBudget{}}
+}
+
+// metricsOf returns the metrics of the Router that ctx comes from; nil if none.
+func metricsOf(ctx context.Context) *httpMetrics {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x.metrics
+	}
+	return nil
 }
 
 func (x *exchange) into(r *http.Request) *http.Request {

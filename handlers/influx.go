@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,10 @@ func (i *Influx) write(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	db := influxDatabase(r, params)
+	db := withoutCatalog(influxDatabase(r, params), func(name string) error {
+		_, err := i.Catalog.Database(name)
+		return err
+	})
 	SetDatabase(r, db)
 	if _, err := i.Catalog.Database(db); err != nil {
 		return influxError(err) // before the body is read: it may be large
@@ -74,12 +78,16 @@ func (i *Influx) write(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer body.Close()
+	if bytes.HasPrefix(body.Bytes(), gzipMagic) {
+		return fault.Errorf(fault.Invalid, "the body is compressed: it needs the header Content-Encoding: gzip")
+	}
 	report, err := i.Ingester.LineProtocol(r.Context(), db, body.Bytes(), precision)
 	if err != nil {
 		return influxError(err)
 	}
+	metricsOf(r.Context()).countLines("influxdb", report.Rows, report.Dropped)
 	if report.Dropped > 0 {
-		return fault.Wrap(fault.Invalid, &partialWrite{report})
+		return fault.Wrap(fault.Invalid, &partialWrite{report, lostNewlines(body.Bytes())})
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -108,8 +116,20 @@ func influxError(err error) error {
 	return err
 }
 
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// lostNewlines reports whether a body that could not be decoded looks like
+// lines that curl -d has made one: a line has at most two spaces outside of
+// strings.
+func lostNewlines(body []byte) bool {
+	return !bytes.ContainsAny(body, "\n\"\\") && bytes.Count(body, []byte(" ")) > 2
+}
+
 // A partialWrite says which lines of a request were not written.
-type partialWrite struct{ *ingest.Report }
+type partialWrite struct {
+	*ingest.Report
+	joined bool // the lines look like several without newlines
+}
 
 // Error returns InfluxDB's wording, which agents look for, with the first bad
 // lines.
@@ -124,6 +144,9 @@ func (p *partialWrite) Error() string {
 			fmt.Fprintf(&s, "line %d: ", e.Line)
 		}
 		s.WriteString(e.Reason)
+	}
+	if p.joined {
+		s.WriteString("; are these several lines? curl -d takes newlines out, --data-binary keeps them")
 	}
 	fmt.Fprintf(&s, " dropped=%d", p.Dropped)
 	return s.String()

@@ -71,6 +71,7 @@ func TestInflux(t *testing.T) {
 		engine.got.Reset()
 		w := httptest.NewRecorder()
 		router.ServeHTTP(w, r)
+		checkContract(t, r, d.Input, w)
 		var out strings.Builder
 		fmt.Fprintf(&out, "%d\n", w.Code)
 		for _, h := range []string{"Retry-After", "X-Influxdb-Error", "X-Influx-Error"} {

@@ -18,11 +18,12 @@ import (
 
 // observe gives the request its id and its exchange, and when it is over
 // writes the access log and the metrics. Bodies, query strings and headers
-// never get into the log: they may hold secrets.
+// never get into the log, for they may hold secrets; but the SQL of requests
+// that fail or are slow does, without the values of INSERT.
 func (rt *Router) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		x := &exchange{id: requestID(r), bodies: rt.bodies, log: rt.log}
+		x := &exchange{id: requestID(r), bodies: rt.bodies, metrics: rt.metrics, hidden: rt.hidden}
 		w.Header().Set("X-Request-Id", x.id)
 		ww := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 		rt.metrics.inFlight.Inc()
@@ -39,15 +40,15 @@ func (rt *Router) record(w middleware.WrapResponseWriter, r *http.Request, x *ex
 	if status == 0 {
 		status = http.StatusOK
 	}
+	if x.err != nil && status < http.StatusBadRequest {
+		status = StatusOf(x.err) // it came after the first byte, and counts as what it is
+	}
 	route := chi.RouteContext(r.Context()).RoutePattern()
 	if route == "" || route == "/*" {
 		route = "other"
 	}
 	rt.metrics.requests.WithLabelValues(route, methodLabel(r.Method), strconv.Itoa(status)).Observe(d.Seconds())
-	level := slog.LevelInfo
-	if quietRoutes[route] {
-		level = slog.LevelDebug
-	}
+	level := rt.logLevel(route, status, d)
 	if !rt.log.Enabled(r.Context(), level) {
 		return
 	}
@@ -59,10 +60,23 @@ func (rt *Router) record(w middleware.WrapResponseWriter, r *http.Request, x *ex
 	if x.database != "" {
 		attrs = append(attrs, slog.String("db", x.database))
 	}
-	if x.err != nil && fault.KindOf(x.err) != fault.Internal { // those have a line of their own
-		attrs = append(attrs, slog.String("error", headerText(x.err.Error())))
+	if x.err != nil {
+		attrs = append(attrs, slog.String("error", logText(x.err)), slog.Int("code", Code(fault.KindOf(x.err))))
+	}
+	if x.statement != "" && (x.err != nil || rt.isSlow(d)) {
+		attrs = append(attrs, slog.String("sql", x.statement))
 	}
 	rt.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// logText bounds what one error may take of the log, if it is ours to mend
+// more.
+func logText(err error) string {
+	if fault.KindOf(err) != fault.Internal {
+		return headerText(err.Error())
+	}
+	text := err.Error()
+	return text[:min(len(text), 8<<10)]
 }
 
 // quietRoutes are polled by machines, and say nothing by being asked.
@@ -105,13 +119,13 @@ func (rt *Router) recoverPanics(next http.Handler) http.Handler {
 				panic(p)
 			}
 			rt.metrics.panics.Inc()
+			x.err = fault.Errorf(fault.Internal, "panic: %v", p)
 			rt.log.Error("panic", "request_id", x.id, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			if rw.started {
 				panic(http.ErrAbortHandler)
 			}
-			err := fault.Errorf(fault.Internal, "panic: %v", p)
-			setErrorHeaders(rw.Header(), r, http.StatusInternalServerError, err)
-			writeError(rw, r, http.StatusInternalServerError, err)
+			setErrorHeaders(rw.Header(), r, http.StatusInternalServerError, x.err)
+			writeError(rw, r, http.StatusInternalServerError, x.err)
 		}()
 		next.ServeHTTP(rw, r)
 	})
@@ -119,9 +133,12 @@ func (rt *Router) recoverPanics(next http.Handler) http.Handler {
 
 // httpMetrics are the router's own metrics.
 type httpMetrics struct {
-	requests *prometheus.HistogramVec
-	inFlight prometheus.Gauge
-	panics   prometheus.Counter
+	requests   *prometheus.HistogramVec
+	inFlight   prometheus.Gauge
+	panics     prometheus.Counter
+	statements *prometheus.CounterVec
+	lines      *prometheus.CounterVec
+	partial    *prometheus.CounterVec
 }
 
 func newHTTPMetrics(reg prometheus.Registerer) *httpMetrics {
@@ -137,7 +154,18 @@ func newHTTPMetrics(reg prometheus.Registerer) *httpMetrics {
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "varve_http_panics_total", Help: "Requests that ended in a panic.",
 		}),
+		statements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "varve_sql_statements_total",
+			Help: "SQL statements by their first word and the code they ended with, 0 for success.",
+		}, []string{"kind", "code"}),
+		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "varve_ingest_lines_total",
+			Help: "Lines of requests that were answered, by whether they were written or can never be.",
+		}, []string{"protocol", "result"}),
+		partial: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "varve_ingest_partial_writes_total", Help: "Requests of which some lines could not be written.",
+		}, []string{"protocol"}),
 	}
-	reg.MustRegister(m.requests, m.inFlight, m.panics)
+	reg.MustRegister(m.requests, m.inFlight, m.panics, m.statements, m.lines, m.partial)
 	return m
 }

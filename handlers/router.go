@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -20,6 +21,9 @@ type RouterOptions struct {
 	BodiesInMem int64                // bytes of all bodies being worked on; unbounded
 	Logger      *slog.Logger         // slog.Default()
 	Registry    *prometheus.Registry // a new one
+	LogAll      bool                 // log requests that succeed at info; at debug
+	Slow        time.Duration        // requests that take as long are logged at warn; never
+	HiddenPath  string               // of the data directory, which clients are not told; none
 	Admin       Protocol             // routes that answer before the server is ready; none
 }
 
@@ -27,6 +31,9 @@ type RouterOptions struct {
 // only the administrative routes, and asks for patience on every other.
 type Router struct {
 	log     *slog.Logger
+	logAll  bool
+	slow    time.Duration
+	hidden  string
 	bodies  *bodyBudget
 	metrics *httpMetrics
 	admin   Protocol
@@ -44,6 +51,9 @@ func NewRouter(opts RouterOptions) *Router {
 	}
 	rt := &Router{
 		log:     opts.Logger,
+		logAll:  opts.LogAll,
+		slow:    opts.Slow,
+		hidden:  opts.HiddenPath,
 		bodies:  newBodyBudget(opts.BodiesInMem, opts.BodyLimit),
 		metrics: newHTTPMetrics(opts.Registry),
 		admin:   opts.Admin,

@@ -155,6 +155,7 @@ func TestStartingRouter(t *testing.T) {
 	f("/v1/health", 200)
 	f("/metrics", 200)
 	f("/status", 200)
+	f("/", 200)
 	f("/config", 200)
 	f("/ready", 503)
 	f("/v1/sql", 503)
@@ -178,7 +179,7 @@ func TestMethods(t *testing.T) {
 }
 
 func TestAccessLogAndMetrics(t *testing.T) {
-	s, _, log := testServer(t, RouterOptions{}, routes(func(r chi.Router) {
+	s, _, log := testServer(t, RouterOptions{LogAll: true}, routes(func(r chi.Router) {
 		r.Post("/t/{name}", Handle(func(w http.ResponseWriter, r *http.Request) error {
 			SetDatabase(r, "mine")
 			WriteJSON(w, 200, "x")

@@ -70,7 +70,7 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 		return err
 	}
 	SetDatabase(r, session.Database)
-	format, err := formatOf(p.text("format"))
+	format, err := formatOf(p.text)
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,10 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 	if err != nil {
 		return err
 	}
+	noteStatement(r, p.text("sql"))
 	script, err := sql.Parse(p.text("sql"))
 	if err != nil {
+		metricsOf(r.Context()).countStatement(p.text("sql"), Code(fault.KindOf(err)))
 		return err
 	}
 	if len(script) > 1 && !format.several {
@@ -98,10 +100,10 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 	out := newAnswer(w, format, limit, start)
 	defer out.release()
 	enc := format.encoder(out)
-	err = a.Engine.Run(ctx, session, script, func(result sql.Result) error { return enc.result(ctx, result) })
+	err = runObserved(ctx, a.Engine, session, script, func(result sql.Result) error { return enc.result(ctx, result) })
 	if err == nil {
 		enc.end()
-		return out.flush()
+		return out.finish()
 	}
 	if timeout > 0 && fault.KindOf(err) == fault.Timeout {
 		err = fault.Errorf(fault.Timeout, "the request ran longer than %s: %w", timeout, err)
@@ -110,22 +112,15 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 		return err
 	}
 	noteError(r, err)
-	_ = out.flush() // a client that is gone needs no error
+	_ = out.finish() // a client that is gone needs no error
 	return nil
 }
 
-// noteError logs an error that is part of an answer, as HandleWith logs those
-// that take its place.
-func noteError(r *http.Request, err error) {
-	x := exchangeOf(r)
-	x.err = err
-	if fault.KindOf(err) == fault.Internal {
-		x.log.Error("request failed", "request_id", x.id, "path", r.URL.Path, "error", err)
-	}
-}
+// noteError lets the access log have an error that is part of an answer.
+func noteError(r *http.Request, err error) { exchangeOf(r).err = err }
 
 func (a *SQL) session(r *http.Request, p sqlParams) (*sql.Session, error) {
-	database := a.database(cmp.Or(r.Header.Get("x-greptime-db-name"), p.text("db"), catalog.Public))
+	database := withoutCatalog(cmp.Or(r.Header.Get("x-greptime-db-name"), p.text("db"), catalog.Public), a.Engine.CheckDatabase)
 	if err := a.Engine.CheckDatabase(database); err != nil {
 		return nil, err
 	}
@@ -137,15 +132,6 @@ func (a *SQL) session(r *http.Request, p sqlParams) (*sql.Session, error) {
 		}
 	}
 	return s, nil
-}
-
-// database takes the catalog off a name such as greptime-public, unless a
-// database has just that name.
-func (a *SQL) database(name string) string {
-	if rest, ok := strings.CutPrefix(name, "greptime-"); ok && a.Engine.CheckDatabase(name) != nil {
-		return rest
-	}
-	return name
 }
 
 func (a *SQL) timeout(r *http.Request) (time.Duration, error) {

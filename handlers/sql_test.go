@@ -19,6 +19,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/openapi/openapitest"
 	"github.com/varvedb/varve/sql"
 	"github.com/varvedb/varve/table"
 )
@@ -122,7 +123,7 @@ func (c *fakeChunk) AppendJSON(dst []byte, col, row int) []byte {
 	}
 }
 
-var durations = regexp.MustCompile(`"execution_time_ms":\d+`)
+var durations = regexp.MustCompile(`("execution_time_ms":|Elapsed: )[\d.]+`)
 
 // TestSQL runs testdata/sql. Its blocks are requests: a method with an
 // address, header lines, an empty line and a body.
@@ -135,6 +136,7 @@ func TestSQL(t *testing.T) {
 		w := httptest.NewRecorder()
 		engine.session = nil
 		router.ServeHTTP(w, r)
+		checkContract(t, r, d.Input, w)
 		var out strings.Builder
 		fmt.Fprintf(&out, "%d %s\n", w.Code, w.Header().Get("Content-Type"))
 		for _, h := range []string{"x-greptime-format", "x-greptime-err-code", "x-greptime-err-msg"} {
@@ -148,9 +150,19 @@ func TestSQL(t *testing.T) {
 		if s := engine.session; s != nil && (s.Database != "public" || s.TimeZone != nil) {
 			fmt.Fprintf(&out, "session: %s %v\n", s.Database, s.TimeZone)
 		}
-		out.WriteString(strings.ReplaceAll(durations.ReplaceAllString(w.Body.String(), `"execution_time_ms":0`), "\r\n", "<CRLF>\n"))
+		out.WriteString(strings.ReplaceAll(durations.ReplaceAllString(w.Body.String(), `${1}0`), "\r\n", "<CRLF>\n"))
 		return strings.TrimRight(out.String(), "\n") + "\n"
 	})
+}
+
+// checkContract fails a test whose exchange is not as the OpenAPI document
+// says; text is the request as parseRequest took it.
+func checkContract(t *testing.T, r *http.Request, text string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	_, body, _ := strings.Cut(text, "\n\n")
+	if err := openapitest.Check(r, []byte(body), w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		t.Error(err)
+	}
 }
 
 func parseRequest(text string) *http.Request {
@@ -184,15 +196,18 @@ func serveSQL(t *testing.T, format, statement string) (*http.Response, []byte, e
 // After the first bytes are out, an error can no longer change the status. In
 // JSON it must be part of a valid document, with whole rows before it.
 func TestErrorAfterFirstBytes(t *testing.T) {
-	for _, format := range []string{"greptimedb_v1", "json"} {
+	for _, format := range []string{"greptimedb_v1", "json", "influxdb_v1"} {
 		resp, body, err := serveSQL(t, format, "SELECT 20000 FAIL")
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: status %d, %v", format, resp.StatusCode, err)
 		}
 		var doc struct {
-			Code   int
-			Error  string
-			Data   []map[string]any
+			Code    int
+			Error   string
+			Data    []map[string]any
+			Results []struct {
+				Series []struct{ Values [][]any }
+			}
 			Output []struct {
 				Records struct {
 					Rows  [][]any
@@ -207,6 +222,9 @@ func TestErrorAfterFirstBytes(t *testing.T) {
 			t.Errorf("%s: the document does not say what failed: code %d, error %q", format, doc.Code, doc.Error)
 		}
 		rows := len(doc.Data)
+		if len(doc.Results) == 1 {
+			rows = len(doc.Results[0].Series[0].Values)
+		}
 		if len(doc.Output) == 1 {
 			rows = len(doc.Output[0].Records.Rows)
 			if got := doc.Output[0].Records.Total; got != rows {
@@ -219,16 +237,23 @@ func TestErrorAfterFirstBytes(t *testing.T) {
 	}
 }
 
-func TestErrorAfterFirstBytesCutsCSV(t *testing.T) {
-	if _, body, err := serveSQL(t, "csv", "SELECT 20000 FAIL"); err == nil {
-		t.Errorf("an answer of %d bytes ended as if it were whole", len(body))
+// The other formats have no place for it: the connection is cut.
+func TestErrorAfterFirstBytesCuts(t *testing.T) {
+	for _, format := range []string{"csv", "csvwithnames", "table", "arrow", "arrow&compression=zstd"} {
+		resp, body, err := serveSQL(t, format, "SELECT 200000 FAIL")
+		if resp.StatusCode != http.StatusOK || len(body) == 0 {
+			t.Errorf("%s: %s and %d bytes, which is not what this test is about", format, resp.Status, len(body))
+		}
+		if err == nil {
+			t.Errorf("%s: an answer of %d bytes ended as if it were whole", format, len(body))
+		}
 	}
 }
 
 // A small answer is still in the buffer when a later row or statement fails,
 // and the status tells.
 func TestErrorBeforeFirstBytes(t *testing.T) {
-	for _, format := range []string{"greptimedb_v1", "json", "csv"} {
+	for _, format := range []string{"greptimedb_v1", "json", "csv", "table", "arrow", "influxdb_v1", "null"} {
 		resp, body, err := serveSQL(t, format, "SELECT 10 FAIL")
 		if err != nil || resp.StatusCode != http.StatusInternalServerError || !strings.HasPrefix(string(body), `{"code":1003,"error":`) {
 			t.Errorf("%s: %d %s, %v", format, resp.StatusCode, body, err)
@@ -253,10 +278,10 @@ func TestCSVRoundTrip(t *testing.T) {
 // BenchmarkEncode encodes 1 M rows of five columns. The chunk costs as little
 // as a chunk can, so that the encoder is what is measured.
 func BenchmarkEncode(b *testing.B) {
-	for _, name := range []string{"greptimedb_v1", "json", "csv"} {
+	for _, name := range []string{"greptimedb_v1", "json", "csv", "table", "influxdb_v1"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			format, _ := formatOf(name)
+			format, _ := formatNamed(name)
 			for b.Loop() {
 				w := &countingWriter{}
 				out := newAnswer(w, format, 1_000_000, time.Now())

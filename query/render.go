@@ -53,7 +53,7 @@ func appendJSON(dst []byte, v *duckdb.Vector, i int) []byte {
 	case duckdb.Enum:
 		return appendJSONString(dst, []byte(v.Type.Values[smallUint(v, v.Type.Physical, i)]))
 	case duckdb.List, duckdb.Map, duckdb.Array, duckdb.Struct:
-		return appendNested(dst, v, i)
+		return appendNested(dst, v, i, appendJSON)
 	}
 	return strconv.AppendInt(dst, duckdb.At[int64](v, i), 10) // times and timestamps, BIGINT
 }
@@ -67,15 +67,19 @@ func appendText(dst []byte, v *duckdb.Vector, i int) []byte {
 	return appendJSONString(dst, b)
 }
 
-func appendNested(dst []byte, v *duckdb.Vector, i int) []byte {
+// A rendering appends one value, as appendJSON does.
+type rendering func(dst []byte, v *duckdb.Vector, i int) []byte
+
+// appendNested writes a list or object, with its values as inner writes them.
+func appendNested(dst []byte, v *duckdb.Vector, i int, inner rendering) []byte {
 	switch v.Type.ID {
 	case duckdb.Array:
-		return appendList(dst, &v.Children[0], i*v.Type.Size, v.Type.Size)
+		return appendList(dst, &v.Children[0], i*v.Type.Size, v.Type.Size, inner)
 	case duckdb.List:
 		e := duckdb.At[duckdb.Entry](v, i)
-		return appendList(dst, &v.Children[0], int(e.Offset), int(e.Length))
+		return appendList(dst, &v.Children[0], int(e.Offset), int(e.Length), inner)
 	case duckdb.Map:
-		return appendMap(dst, v, duckdb.At[duckdb.Entry](v, i))
+		return appendMap(dst, v, duckdb.At[duckdb.Entry](v, i), inner)
 	}
 	dst = append(dst, '{')
 	for k := range v.Children {
@@ -83,24 +87,24 @@ func appendNested(dst []byte, v *duckdb.Vector, i int) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendJSONString(dst, []byte(v.Type.Names[k])), ':')
-		dst = appendJSON(dst, &v.Children[k], i)
+		dst = inner(dst, &v.Children[k], i)
 	}
 	return append(dst, '}')
 }
 
-func appendList(dst []byte, child *duckdb.Vector, from, n int) []byte {
+func appendList(dst []byte, child *duckdb.Vector, from, n int, inner rendering) []byte {
 	dst = append(dst, '[')
 	for k := range n {
 		if k > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendJSON(dst, child, from+k)
+		dst = inner(dst, child, from+k)
 	}
 	return append(dst, ']')
 }
 
 // appendMap writes a map as an object whose keys are the text of its keys.
-func appendMap(dst []byte, v *duckdb.Vector, e duckdb.Entry) []byte {
+func appendMap(dst []byte, v *duckdb.Vector, e duckdb.Entry, inner rendering) []byte {
 	entries := &v.Children[0]
 	dst = append(dst, '{')
 	for k := int(e.Offset); k < int(e.Offset+e.Length); k++ {
@@ -112,7 +116,7 @@ func appendMap(dst []byte, v *duckdb.Vector, e duckdb.Entry) []byte {
 			key = appendJSONString(nil, key)
 		}
 		dst = append(append(dst, key...), ':')
-		dst = appendJSON(dst, &entries.Children[1], k)
+		dst = inner(dst, &entries.Children[1], k)
 	}
 	return append(dst, '}')
 }

@@ -18,6 +18,7 @@ import (
 type Budget struct {
 	Total     int64
 	Source    string // what set Total: memory.limit, cgroup or machine
+	Machine   int64  // what there is in all: the cgroup's or the machine's
 	Memtables int64
 	Caches    int64
 	Bodies    int64 // requests being read and written
@@ -30,16 +31,24 @@ const (
 	// nativeBytes is kept for C allocations outside of DuckDB's own account:
 	// its code and metadata, thread stacks, allocator slack.
 	nativeBytes = 96 << 20
+	// machinePercent of the memory of a machine are taken where nothing sets a
+	// limit: the rest is for the kernel, the page cache and other programs.
+	machinePercent = 80
 	// fallbackTotal is assumed where nothing tells how much memory there is.
 	fallbackTotal = 2 << 30
 )
 
-// newBudget shares out limit, or what the cgroup or the machine has if limit
-// is 0. root is the root of the file system, where /proc and /sys are.
+// newBudget shares out limit; if limit is 0, what the cgroup allows or most of
+// what the machine has. root is the root of the file system, where /proc and /sys are.
 func newBudget(limit int64, root fs.FS) Budget {
 	b := Budget{Total: limit, Source: "memory.limit"}
+	available, source := available(root)
+	b.Machine = available
 	if limit == 0 {
-		b.Total, b.Source = available(root)
+		b.Total, b.Source = available, source
+	}
+	if b.Source == "machine" {
+		b.Total = available / 100 * machinePercent
 	}
 	b.Memtables = b.Total / 8
 	b.Caches = b.Total / 4

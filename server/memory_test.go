@@ -18,12 +18,13 @@ func TestBudgetSource(t *testing.T) {
 	}
 	const machine = "MemFree: 1 kB\nMemTotal:       8388608 kB\n"
 	f(1<<30, map[string]string{"proc/meminfo": machine}, 1<<30, "memory.limit")
-	f(0, map[string]string{"proc/meminfo": machine}, 8<<30, "machine")
+	const most = (8 << 30) / 100 * 80
+	f(0, map[string]string{"proc/meminfo": machine}, most, "machine")
 	f(0, nil, fallbackTotal, "fallback")
 
 	v2 := map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/a/b\n"}
 	v2["sys/fs/cgroup/a/b/memory.max"] = "max\n"
-	f(0, v2, 8<<30, "machine")
+	f(0, v2, most, "machine")
 	v2["sys/fs/cgroup/a/memory.max"] = "1073741824\n"
 	f(0, v2, 1<<30, "cgroup")
 	v2["sys/fs/cgroup/memory.max"] = "536870912\n"
@@ -33,7 +34,7 @@ func TestBudgetSource(t *testing.T) {
 	v1["sys/fs/cgroup/memory/memory.limit_in_bytes"] = "2147483648\n"
 	f(0, v1, 2<<30, "cgroup")
 	v1["sys/fs/cgroup/memory/memory.limit_in_bytes"] = "9223372036854771712\n"
-	f(0, v1, 8<<30, "machine")
+	f(0, v1, most, "machine")
 }
 
 func TestBudgetAddsUp(t *testing.T) {

@@ -5,8 +5,9 @@
 //  2. The listener opens; /health, /status, /metrics and /ready answer, every
 //     other address says 503.
 //  3. The catalog and the engine recover; then the protocols are served.
-//  4. On the end of the context the listener closes, running requests end, and
-//     the engine flushes.
+//  4. On the end of the context /ready says 503; http.drain_delay later the
+//     listener closes, running requests end within http.shutdown_timeout, what
+//     is left of them is answered with 503, and the engine flushes.
 package server
 
 import (
@@ -37,7 +38,8 @@ type Server struct {
 	router   *handlers.Router
 	listener net.Listener
 	http     *http.Server
-	served   chan error // what Serve ended with; Start's goroutine sends one
+	cut      context.CancelCauseFunc // ends the contexts of all requests
+	served   chan error              // what Serve ended with; Start's goroutine sends one
 	parts    parts
 }
 
@@ -56,7 +58,10 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if ctx.Err() != nil {
 		err = nil // asked to stop, maybe in the middle of recovery
 	}
-	log.Info("stopping")
+	log.Info("stopping", "drain_delay", cfg.HTTP.DrainDelay.String(), "shutdown_timeout", cfg.HTTP.ShutdownTimeout.String())
+	if err == nil {
+		s.Drain()
+	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
 	}
@@ -75,6 +80,7 @@ func Start(cfg config.Config, log *slog.Logger) (*Server, error) {
 	}
 	s.budget.apply()
 	s.budget.register(s.registry)
+	registerDisk(s.registry, cfg.DataHome)
 	var err error
 	if s.home, err = openHome(objectstore.OSDisk(), cfg.DataHome); err != nil {
 		return nil, err
@@ -83,6 +89,10 @@ func Start(cfg config.Config, log *slog.Logger) (*Server, error) {
 		return nil, errors.Join(err, s.home.Close())
 	}
 	b := s.budget
+	if b.Total > b.Machine {
+		log.Warn("memory.limit is more than there is; the kernel may kill this process before it reaches the limit",
+			"memory", config.Size(b.Total).String(), "there_is", config.Size(b.Machine).String())
+	}
 	log.Info("starting", "addr", s.Addr(), "data_home", s.home.dir, "version", telemetry.Build().Version,
 		"memory", config.Size(b.Total).String(), "memory_from", b.Source)
 	return s, nil
@@ -93,13 +103,19 @@ func (s *Server) listen() (err error) {
 		return fmt.Errorf("listen on http.addr: %w", err)
 	}
 	s.router = handlers.NewRouter(handlers.RouterOptions{
-		BodyLimit:   int64(s.cfg.HTTP.BodyLimit),
+		BodyLimit:   s.bodyLimit(),
 		BodiesInMem: s.budget.Bodies,
 		Logger:      s.log,
 		Registry:    s.registry,
+		LogAll:      s.cfg.Log.Requests == "all",
+		Slow:        time.Duration(s.cfg.Log.SlowRequests),
+		HiddenPath:  s.home.dir,
 		Admin:       &handlers.Admin{Started: time.Now(), Registry: s.registry, Config: s.cfg.TOML()},
 	})
+	base, cut := context.WithCancelCause(context.Background())
+	s.cut = cut
 	s.http = &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
 		Handler:           s.router,
 		ReadHeaderTimeout: time.Duration(s.cfg.HTTP.ReadHeaderTimeout),
 		ReadTimeout:       time.Duration(s.cfg.HTTP.ReadTimeout),
@@ -108,6 +124,19 @@ func (s *Server) listen() (err error) {
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return nil
+}
+
+// bodyLimit returns the largest body that is taken. One that needs more than
+// all bodies may have would wait for memory that never comes, and its client
+// would be told to try again for ever.
+func (s *Server) bodyLimit() int64 {
+	limit, fits := int64(s.cfg.HTTP.BodyLimit), s.budget.Bodies-1 // reading takes one byte more, to see the end
+	if limit <= fits {
+		return limit
+	}
+	s.log.Warn("http.body_limit is more than the memory for bodies, which bounds it", "http.body_limit", config.Size(limit).String(),
+		"bodies", config.Size(s.budget.Bodies).String(), "memory", config.Size(s.budget.Total).String())
+	return fits
 }
 
 // Addr returns the address that the server listens on.
@@ -134,19 +163,39 @@ func (s *Server) wait(ctx context.Context) error {
 	}
 }
 
+// Drain makes /ready say 503, and goes on serving for the drain delay, so that
+// load balancers look elsewhere before the listener closes.
+func (s *Server) Drain() {
+	s.router.Drain()
+	s.http.SetKeepAlivesEnabled(false) // clients come back by way of the load balancer
+	time.Sleep(time.Duration(s.cfg.HTTP.DrainDelay))
+}
+
+// cutTime is what requests get to answer that they are cut.
+const cutTime = 2 * time.Second
+
 // Close stops listening, lets running requests end within the shutdown
 // timeout, flushes what is in memory and gives up the data directory.
 func (s *Server) Close() error {
 	s.router.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.HTTP.ShutdownTimeout))
-	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
+	if err := s.shutdown(time.Duration(s.cfg.HTTP.ShutdownTimeout)); err != nil {
 		s.log.Warn("requests did not end in time and are cut", "error", err)
-		_ = s.http.Close() // the listener is closed already; only connections are left
+		s.cut(handlers.ErrStopping)
+		if s.shutdown(cutTime) != nil {
+			_ = s.http.Close() // the listener is closed already; only connections are left
+		}
 	}
+	s.cut(handlers.ErrStopping)
 	var err error
 	if e := <-s.served; !errors.Is(e, http.ErrServerClosed) {
 		err = fmt.Errorf("serve HTTP: %w", e)
 	}
 	return errors.Join(err, s.parts.close(), s.home.Close())
+}
+
+// shutdown closes the listener and waits for the requests to end.
+func (s *Server) shutdown(timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return s.http.Shutdown(ctx)
 }

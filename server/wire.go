@@ -70,6 +70,8 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 	})
 	return []handlers.Protocol{
 		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout)},
+		&handlers.SQLText{Engine: statements},
+		&handlers.OpenAPI{},
 		&handlers.Influx{Ingester: writes, Catalog: cat},
 	}, nil
 }
@@ -85,6 +87,7 @@ func (s *Server) storageOptions(disk objectstore.Disk, bucket objectstore.Bucket
 		DataDir:        s.home.dir,
 		Bucket:         bucket,
 		Tables:         cat,
+		NextTable:      cat.View().NextID(),
 		FlushBytes:     int64(s.cfg.Storage.FlushBytes),
 		FlushAge:       time.Duration(s.cfg.Storage.FlushAge),
 		MemtableBytes:  s.budget.Memtables,

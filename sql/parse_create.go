@@ -126,7 +126,6 @@ type tableBuilder struct {
 	byName    map[string]int
 	timeIndex int // 1 + the column
 	key       []string
-	inlineKey bool
 	hasKey    bool
 }
 

@@ -26,6 +26,7 @@ type CheckReport struct {
 	RecordRows     int64
 	Unflushed      int64     // records that a recovery would apply
 	Orphans        []string  // files that no manifest names; they take room and do no harm
+	LastTable      table.ID  // the largest id of a table that has files or logged writes
 	Torn           []string  // what a crash left of writes that were never acknowledged
 	Problems       []Problem // what is lost, or may be
 }
@@ -109,6 +110,7 @@ func groupByRegion(objects []objectstore.Object) (regions []*regionObjects) {
 
 func (c *checker) region(r *regionObjects) error {
 	c.report.Regions++
+	c.report.LastTable = max(c.report.LastTable, r.id.Table())
 	m, err := manifest.Open(c.ctx, c.bucket, manifestPrefix(r.prefix), manifest.Options{
 		Salvage: func(key string, err error) { c.problem(key, "%v", err) },
 	})
@@ -166,6 +168,7 @@ func (c *checker) log(dir string) error {
 
 func (c *checker) record(dir string, r wal.Record) {
 	c.report.Records++
+	c.report.LastTable = max(c.report.LastTable, r.Region.Table())
 	if r.Sequence > c.flushed[r.Region] {
 		c.report.Unflushed++
 	}

@@ -139,3 +139,21 @@ func checkDamaged(t *testing.T, tables *storagetest.Tables, info *table.Info, wa
 		t.Errorf("%s at %d: %d of %d rows, and no damage reported", name, at, len(got), len(want))
 	}
 }
+
+// overwrite replaces the contents of a file.
+func overwrite(t *testing.T, d objectstore.Disk, name string, data []byte) {
+	t.Helper()
+	if err := d.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -46,6 +46,11 @@ type Options struct {
 	Prefix  string             // of the keys in the bucket; "table"
 	Tables  table.Resolver
 
+	// NextTable is an id that no table of the catalog has ever had, nor any
+	// larger one; 0: not known. Data of such a table shows that the catalog has
+	// lost its newest edits, and then Open fails.
+	NextTable table.ID
+
 	FlushBytes     int64         // size in memory at which a region is flushed; 64 MiB
 	FlushAge       time.Duration // age at which an idle region is flushed, plus up to a quarter; 1h
 	FlushBackoff   time.Duration // wait after a failed flush, doubled each time up to a minute; 1s
@@ -106,6 +111,12 @@ type Engine struct {
 	random  lockedReader
 	damaged damage
 
+	// unrecovered are the regions whose manifests could not be read by Open,
+	// and why. They stay closed until the next Open, even if the manifest is
+	// mended: their logged writes are not in memory, and the sequences of these
+	// must not be given to others. Only Open writes to it.
+	unrecovered map[table.RegionID]error
+
 	memBytes atomic.Int64 // of all memtables
 	room     roomSignal   // told when memBytes shrinks
 
@@ -145,13 +156,19 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		pages: cache.New(opts.PageCacheBytes),
 		kick:  make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelFlushes),
+
+		unrecovered: make(map[table.RegionID]error),
 	}
 	e.random.r = opts.Rand
 	e.readers.limit = opts.FooterBytes
 	e.mu.regions = make(map[table.RegionID]*slot)
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.metrics = newMetrics(e)
-	if err := e.recover(ctx); err != nil {
+	err := e.checkCatalog(ctx)
+	if err == nil {
+		err = e.recover(ctx)
+	}
+	if err != nil {
 		e.stop()
 		return nil, fmt.Errorf("open storage: %w", err)
 	}

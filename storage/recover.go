@@ -17,6 +17,38 @@ import (
 // WALDir returns the folder of the log under a data directory.
 func WALDir(dataDir string) string { return path.Join(dataDir, "wal") }
 
+// ErrCatalogBehind reports data of a table that the catalog has not created
+// yet. The catalog was lost, or is older than the data. To go on would take
+// that table for a dropped one, forget its logged writes, and give its files
+// to the next table that is created.
+var ErrCatalogBehind = errors.New("the catalog is older than the data")
+
+func behind(id, next table.ID, where string) error {
+	return fmt.Errorf("%w: there is a table %d, %s, and the catalog's next new table would be number %d; "+
+		"restore the catalog's newest objects", ErrCatalogBehind, id, where, next)
+}
+
+// checkCatalog looks whether the next table that will be created has files
+// already; the log is checked when it is replayed.
+func (e *Engine) checkCatalog(ctx context.Context) error {
+	next := e.opts.NextTable
+	if next == 0 {
+		return nil
+	}
+	prefix := fmt.Sprintf("%s/%d/", e.opts.Prefix, next)
+	if next == 1 {
+		prefix = e.opts.Prefix + "/" // an empty catalog: there must be no table at all
+	}
+	objects, err := e.opts.Bucket.List(ctx, prefix)
+	if err != nil {
+		return fmt.Errorf("list the files of table %d: %w", next, err)
+	}
+	for _, r := range groupByRegion(objects) {
+		return behind(r.id.Table(), next, "with files under "+r.prefix)
+	}
+	return nil
+}
+
 // A recovery applies the records of the log again.
 type recovery struct {
 	e       *Engine
@@ -142,10 +174,14 @@ func (rec *recovery) regionOf(id table.RegionID) (*recovered, error) {
 	rec.regions[id] = to
 	info, ok := rec.e.opts.Tables.TableByID(id.Table())
 	if !ok {
+		if next := rec.e.opts.NextTable; next != 0 && id.Table() >= next {
+			return nil, behind(id.Table(), next, "the log has writes of it")
+		}
 		return to, nil
 	}
 	r, err := rec.e.region(rec.ctx, id)
 	if errors.Is(err, editlog.ErrDamaged) {
+		rec.e.unrecovered[id] = err
 		// The other regions can be served. This one's records stay in the log.
 		rec.e.opts.Logger.Error("storage: a region's manifest is damaged; its writes stay in the log", "region", id, "error", err)
 		return to, nil

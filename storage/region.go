@@ -112,7 +112,17 @@ func manifestPrefix(regionPrefix string) string { return regionPrefix + "manifes
 
 func sstKey(regionPrefix, name string) string { return regionPrefix + "sst/" + name }
 
+// openRegion opens a region of a table that the catalog holds. Whoever drops a
+// table takes it out of the catalog first and its slots after that, so a write
+// that looked the table up before cannot bring its region back: either the
+// table is gone here, or the slot is there for Drop to find.
 func (e *Engine) openRegion(ctx context.Context, id table.RegionID) (*region, error) {
+	if _, ok := e.opts.Tables.TableByID(id.Table()); !ok {
+		return nil, fault.Errorf(fault.TableNotFound, "table %d has been dropped", id.Table())
+	}
+	if err := e.unrecovered[id]; err != nil {
+		return nil, fault.Wrap(fault.Unavailable, fmt.Errorf("region %d of table %d needs a restart: %w", uint32(id), id.Table(), err))
+	}
 	r := &region{e: e, id: id, prefix: regionPrefix(e.opts.Prefix, id), flushing: make(chan struct{}, 1)}
 	var err error
 	r.manifest, err = manifest.Open(ctx, e.opts.Bucket, manifestPrefix(r.prefix), manifest.Options{Rand: &e.random, Logger: e.opts.Logger})

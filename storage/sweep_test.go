@@ -227,7 +227,7 @@ func (s *sweep) attempt(t *testing.T, disk objectstore.Disk) (*history, []int) {
 func TestFailSweep(t *testing.T) {
 	for _, action := range []objectstoretest.Action{objectstoretest.Fail, objectstoretest.After, objectstoretest.Tear, objectstoretest.Full} {
 		t.Run(action.String(), func(t *testing.T) {
-			for n := 1; ; n += 3 {
+			for n := 1; ; n += 7 {
 				s, mem := newSweep(), objectstoretest.NewMemDisk()
 				hook := objectstoretest.At(n, action)
 				if action == objectstoretest.Full {

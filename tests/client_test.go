@@ -10,12 +10,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/varvedb/varve/openapi/openapitest"
 )
 
-// client is used by all tests; a test that hangs fails by its timeout.
+// client is used by all tests; a test that hangs fails by its timeout. What is
+// not as the OpenAPI document says is an error of the exchange.
 var client = &http.Client{
-	Timeout:   60 * time.Second,
-	Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
+	Timeout: 60 * time.Second,
+	Transport: &openapitest.Transport{
+		Base: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
+	},
 }
 
 // post sends a body and returns the status and the answer.

@@ -54,11 +54,33 @@ func TestCheckAndInspect(t *testing.T) {
 			t.Errorf("varve %s: exit code %d, want 0 and %q:\n%s", strings.Join(args, " "), code, want, out)
 		}
 	}
-	f("1 tables; 1 regions with 1 files of 2 rows", "check", s.home)
+	f("tables: 1; regions: 1, files: 1, rows in them: 2;", "check", s.home)
 	f("table 1 region 0 sequence 2", "inspect", "wal", filepath.Join(s.home, "wal"))
 	f("level 0, 2 rows", "inspect", "manifest", filesOf(t, s.home, "data/table/*/*/manifest")[0])
 	f("usage DOUBLE FIELD", "inspect", "catalog", filepath.Join(s.home, "data/catalog"))
 	f("greptime_timestamp", "inspect", "sst", filesOf(t, s.home, "data/table/*/*/sst/*.parquet")[0])
+	f("table 1 region 0 sequence 2", "inspect", "wal", s.home)
+	f("usage DOUBLE FIELD", "inspect", "catalog", s.home)
+	f("times 1000 (1970-01-01T00:00:00.000001Z) …", "inspect", "manifest", filesOf(t, s.home, "data/table/*/*/manifest")[0])
+
+	// A path of something else is told from damage.
+	wrong := func(want string, args ...string) {
+		t.Helper()
+		code, out := runToEnd(t, nil, args...)
+		if code != 1 || !strings.Contains(out, want) || strings.Contains(strings.ToLower(out), "damaged") {
+			t.Errorf("varve %s: exit code %d, want 1, %q and nothing of damage:\n%s", strings.Join(args, " "), code, want, out)
+		}
+	}
+	region := filesOf(t, s.home, "data/table/*/*")[0]
+	empty := t.TempDir()
+	wrong("did you mean "+region+"/manifest?", "inspect", "manifest", region)
+	wrong("expected DATA_HOME/data/catalog or", "inspect", "manifest", region+"/sst")
+	wrong("is empty; expected", "inspect", "manifest", empty)
+	wrong("is empty; expected", "inspect", "catalog", empty)
+	wrong("is no edit log", "inspect", "catalog", filepath.Dir(region))
+	wrong("holds no segments", "inspect", "wal", empty)
+	wrong("expected a file", "inspect", "sst", region)
+	wrong("is not a data directory", "check", empty)
 	after := tree(t, s.home)
 	for name := range after {
 		if after[name] != before[name] {
@@ -104,5 +126,56 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	if code, out := runToEnd(t, nil, "check", s.home); code != 0 {
 		t.Errorf("all is mended, and check still says:\n%s", out)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	f := func(code int, want string, args ...string) {
+		t.Helper()
+		if got, out := runToEnd(t, nil, args...); got != code || !strings.Contains(out, want) {
+			t.Errorf("varve %s: exit code %d, want %d and %q:\n%s", strings.Join(args, " "), got, code, want, out)
+		}
+	}
+	f(0, "varve ", "--version")
+	f(0, "(commit ", "version")
+	f(0, "VARVE_STANDALONE__HTTP__ADDR", "standalone", "start", "--help")
+	f(0, "inspect [command]", "inspect")
+	f(1, `did you mean "start"?`, "standalone", "strat")
+	f(1, `did you mean "wal"?`, "inspect", "wall")
+	f(1, `unknown command "x" for "varve inspect"`, "inspect", "x")
+	f(1, "Did you mean this?", "standalon")
+	f(1, "varve check DATA_HOME", "check")
+	f(1, "varve inspect wal PATH", "inspect", "wal")
+}
+
+// TestHealthcheckFindsTheServer gives it what the server was given.
+func TestHealthcheckFindsTheServer(t *testing.T) {
+	s := startStandalone(t)
+	addr := strings.TrimPrefix(s.URL(), "http://")
+	_, port, _ := strings.Cut(addr, ":")
+	f := func(code int, env string, args ...string) {
+		t.Helper()
+		if got, out := runToEnd(t, []string{env}, append([]string{"healthcheck"}, args...)...); got != code {
+			t.Errorf("%s %v: exit code %d, want %d: %s", env, args, got, code, out)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(file, []byte("[http]\naddr = \""+addr+"\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f(0, "VARVE_STANDALONE__HTTP__ADDR="+addr)
+	f(0, "VARVE_STANDALONE__HTTP__ADDR=0.0.0.0:"+port)
+	f(0, "X=", "--http-addr", ":"+port)
+	f(0, "X=", "-c", file)
+	f(0, "X=", "--url", s.URL()+"/ready")
+	f(1, "VARVE_STANDALONE__HTTP__ADDR=127.0.0.1:1")
+	f(1, "X=", "--url", s.URL()+"/nowhere")
+}
+
+func TestUnknownEnvironmentIsToldOf(t *testing.T) {
+	t.Setenv("VARVE_STANDALONE_HTTP_ADDR", "127.0.0.1:1")
+	s := startStandalone(t)
+	if !strings.Contains(s.log.tail(), "name=VARVE_STANDALONE_HTTP_ADDR") {
+		t.Errorf("no warning:\n%s", s.log.tail())
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/varvedb/varve/objectstore/editlog"
 	"github.com/varvedb/varve/server"
 	"github.com/varvedb/varve/storage"
+	"github.com/varvedb/varve/table"
 )
 
 func newCheck() *cobra.Command {
@@ -25,7 +26,7 @@ func newCheck() *cobra.Command {
 		Long: "check reads everything in the data directory of a stopped server: the catalog, the\n" +
 			"manifests, every page of every SST, and every record of the WAL. It prints what is\n" +
 			"wrong, and exits with 1 if anything is.",
-		Args: cobra.ExactArgs(1),
+		Args: onePath,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return check(cmd.Context(), cmd.OutOrStdout(), filepath.ToSlash(filepath.Clean(args[0])))
 		},
@@ -43,7 +44,7 @@ func check(ctx context.Context, w io.Writer, home string) error {
 	if err != nil {
 		return fmt.Errorf("%s is not a data directory: %w", home, err)
 	}
-	problems, tables, err := checkCatalog(ctx, bucket)
+	problems, next, tables, err := checkCatalog(ctx, bucket)
 	if err != nil {
 		return err
 	}
@@ -52,21 +53,29 @@ func check(ctx context.Context, w io.Writer, home string) error {
 		return err
 	}
 	problems = append(problems, report.Problems...)
+	if next > 0 && report.LastTable >= next {
+		problems = append(problems, storage.Problem{Path: server.CatalogPrefix, Reason: fmt.Sprintf(
+			"it is older than the data: there is a table %d, and its next new table would be number %d", report.LastTable, next)})
+	}
 	for _, key := range report.Orphans {
 		fmt.Fprintf(w, "not in any manifest, harmless: %s\n", key)
 	}
 	for _, torn := range report.Torn {
-		fmt.Fprintf(w, "torn, as after a crash, nothing acknowledged is lost: %s\n", torn)
+		fmt.Fprintf(w, "torn, as a crash leaves it, or cut off later: %s\n", torn)
 	}
 	for _, p := range problems {
 		fmt.Fprintf(w, "WRONG %v\n", p)
 	}
-	fmt.Fprintf(w, "%d tables; %d regions with %d files of %d rows; %d WAL segments with %d records of %d rows\n", tables,
+	fmt.Fprintf(w, "tables: %d; regions: %d, files: %d, rows in them: %d; WAL segments: %d, records: %d, rows in them: %d\n", tables,
 		report.Regions, report.Files, report.FileRows, report.Segments, report.Records, report.RecordRows)
-	if len(problems) > 0 {
+	switch len(problems) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("one thing is wrong in %s", home)
+	default:
 		return fmt.Errorf("%d things are wrong in %s", len(problems), home)
 	}
-	return nil
 }
 
 // lockForReading keeps servers away. A directory without a lock file gets
@@ -86,27 +95,27 @@ func lockForReading(disk objectstore.Disk, name string) (unlock func(), err erro
 	return func() { _ = l.Close() }, nil // the end of the process would do it too
 }
 
-// checkCatalog returns what is wrong with the catalog and how many tables it
-// has.
-func checkCatalog(ctx context.Context, bucket objectstore.Bucket) (problems []storage.Problem, tables int, err error) {
+// checkCatalog returns what is wrong with the catalog, the id of the next
+// table it would create, 0 if that is not known, and how many tables it has.
+func checkCatalog(ctx context.Context, bucket objectstore.Bucket) (problems []storage.Problem, next table.ID, tables int, err error) {
 	wrong := func(key string, err error) {
 		problems = append(problems, storage.Problem{Path: key, Reason: err.Error()})
 	}
 	_, state, err := editlog.Open(ctx, bucket, server.CatalogPrefix, editlog.Options{Salvage: wrong})
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	view, err := catalog.Replay(state)
 	if err != nil {
 		wrong(server.CatalogPrefix, err)
-		return problems, 0, nil
+		return problems, 0, 0, nil
 	}
 	for _, db := range view.Databases() {
 		list, err := view.Tables(db.Name)
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, 0, err
 		}
 		tables += len(list)
 	}
-	return problems, tables, nil
+	return problems, view.NextID(), tables, nil
 }

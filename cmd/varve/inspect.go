@@ -3,21 +3,29 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/objectstore/editlog"
+	"github.com/varvedb/varve/server"
+	"github.com/varvedb/varve/storage"
 	"github.com/varvedb/varve/storage/manifest"
 	"github.com/varvedb/varve/storage/sst"
 	"github.com/varvedb/varve/storage/wal"
 	"github.com/varvedb/varve/storage/walpayload"
+	"github.com/varvedb/varve/table"
 )
 
 func newInspect() *cobra.Command {
@@ -29,17 +37,17 @@ func newInspect() *cobra.Command {
 		cmd.AddCommand(&cobra.Command{
 			Use:   kind + " PATH",
 			Short: short,
-			Args:  cobra.ExactArgs(1),
+			Args:  onePath,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return inspect(cmd.Context(), cmd.OutOrStdout(), filepath.ToSlash(filepath.Clean(args[0])))
 			},
 		})
 	}
-	add("wal", "the records of a segment, or of all segments of a directory", inspectWAL)
-	add("manifest", "the edits and files of a region; PATH is its manifest directory", inspectManifest)
-	add("catalog", "the edits, databases and tables; PATH is the catalog directory", inspectCatalog)
-	add("sst", "the schema and the layout of a Parquet file", inspectSST)
-	return cmd
+	add("wal", "The records of the log; PATH is DATA_HOME, its wal directory, or a segment", inspectWAL)
+	add("manifest", "The edits and files of a region; PATH is DATA_HOME/data/table/TABLE/REGION/manifest", inspectManifest)
+	add("catalog", "The edits, databases and tables; PATH is DATA_HOME or its data/catalog", inspectCatalog)
+	add("sst", "The schema and the layout of a Parquet file", inspectSST)
+	return group(cmd)
 }
 
 func inspectWAL(_ context.Context, w io.Writer, name string) error {
@@ -50,8 +58,14 @@ func inspectWAL(_ context.Context, w io.Writer, name string) error {
 	}
 	segments := []string{name}
 	if info.IsDir() {
+		if isDir(storage.WALDir(name)) {
+			name = storage.WALDir(name)
+		}
 		if segments, err = wal.Segments(disk, name); err != nil {
 			return err
+		}
+		if len(segments) == 0 {
+			return fmt.Errorf("%s holds no segments of a log; give DATA_HOME, DATA_HOME/wal or one of its *.wal files", name)
 		}
 	}
 	damaged := 0
@@ -71,7 +85,7 @@ func inspectWAL(_ context.Context, w io.Writer, name string) error {
 			info.Number, info.Size, info.End, info.Previous, info.PreviousLength, info.HeaderIntact)
 	}
 	if damaged > 0 {
-		return fmt.Errorf("%d stretches do not read as records; in the newest segment they may be what a crash left of writes that were never acknowledged", damaged)
+		return fmt.Errorf("stretches that do not read as records: %d; in the newest segment they may be what a crash left of writes that were never acknowledged", damaged)
 	}
 	return nil
 }
@@ -96,6 +110,9 @@ func openLog(ctx context.Context, w io.Writer, dir string) (objectstore.Bucket, 
 	if err != nil {
 		return nil, editlog.State{}, 0, err
 	}
+	if err := checkLogDir(ctx, bucket, dir); err != nil {
+		return nil, editlog.State{}, 0, err
+	}
 	if err := printObjects(ctx, w, bucket); err != nil {
 		return nil, editlog.State{}, 0, err
 	}
@@ -105,6 +122,31 @@ func openLog(ctx context.Context, w io.Writer, dir string) (objectstore.Bucket, 
 		fmt.Fprintf(w, "DAMAGED %s: %v\n", key, err)
 	}})
 	return bucket, state, damaged, err
+}
+
+// logObject matches the names of an edit log's objects.
+var logObject = regexp.MustCompile(`^([0-9]{20}|current)$`)
+
+// checkLogDir refuses a directory that is no edit log's, before what it holds
+// is called damaged.
+func checkLogDir(ctx context.Context, bucket objectstore.Bucket, dir string) error {
+	objects, err := bucket.List(ctx, "")
+	if err != nil {
+		return err
+	}
+	const want = "expected DATA_HOME/data/catalog or DATA_HOME/data/table/TABLE/REGION/manifest"
+	for _, o := range objects {
+		if strings.HasPrefix(o.Key, "manifest/") {
+			return fmt.Errorf("%s is no edit log; did you mean %s?", dir, path.Join(dir, "manifest"))
+		}
+		if !logObject.MatchString(o.Key) {
+			return fmt.Errorf("%s is no edit log, for it holds %s; %s", dir, o.Key, want)
+		}
+	}
+	if len(objects) == 0 {
+		return fmt.Errorf("%s is empty; %s", dir, want)
+	}
+	return nil
 }
 
 func printObjects(ctx context.Context, w io.Writer, bucket objectstore.Bucket) error {
@@ -140,15 +182,63 @@ func inspectManifest(ctx context.Context, w io.Writer, dir string) error {
 		return err
 	}
 	v := m.Version()
+	unit := timeUnit(ctx, dir)
 	fmt.Fprintf(w, "flushed up to sequence %d, schema version %d, %d files\n", v.FlushedSequence, v.SchemaVersion, len(v.Files))
 	for _, f := range v.Files {
-		fmt.Fprintf(w, "  %s: level %d, %d rows, %d bytes, times %d … %d, sequences %d … %d, %d deletes\n", f.Name, f.Level,
-			f.Rows, f.Size, f.Times.Min, f.Times.Max, f.MinSequence, f.MaxSequence, f.Deletes)
+		fmt.Fprintf(w, "  %s: level %d, %d rows, %d bytes, times %s … %s, sequences %d … %d, %d deletes\n", f.Name, f.Level,
+			f.Rows, f.Size, unit.format(f.Times.Min), unit.format(f.Times.Max), f.MinSequence, f.MaxSequence, f.Deletes)
 	}
 	return damage(damaged)
 }
 
+// A unit is how a table counts time, in nanoseconds; 0 is unknown.
+type unit int64
+
+// format writes a time as it is stored and, if that is known, as people do.
+func (u unit) format(t int64) string {
+	if u <= 0 {
+		return strconv.FormatInt(t, 10)
+	}
+	perSecond := int64(time.Second) / int64(u)
+	seconds := t / perSecond
+	if t%perSecond < 0 {
+		seconds--
+	}
+	at := time.Unix(seconds, (t-seconds*perSecond)*int64(u)).UTC()
+	return fmt.Sprintf("%d (%s)", t, at.Format(time.RFC3339Nano))
+}
+
+// timeUnit asks the catalog beside a manifest how its table counts time. A
+// directory elsewhere, such as a copy, has none.
+func timeUnit(ctx context.Context, manifestDir string) unit {
+	dir := path.Join(manifestDir, "../../../..", server.CatalogPrefix)
+	id, err := strconv.ParseUint(path.Base(path.Join(manifestDir, "../..")), 10, 32)
+	if err != nil {
+		return 0
+	}
+	bucket, err := objectstore.ViewDir(objectstore.OSDisk(), dir)
+	if err != nil {
+		return 0
+	}
+	_, state, err := editlog.Open(ctx, bucket, "", editlog.Options{Salvage: func(string, error) {}})
+	if err != nil {
+		return 0
+	}
+	view, err := catalog.Replay(state)
+	if err != nil {
+		return 0
+	}
+	info, ok := view.TableByID(table.ID(id))
+	if !ok {
+		return 0
+	}
+	return unit(info.Schema.TimeIndex().Type.UnitNanos())
+}
+
 func inspectCatalog(ctx context.Context, w io.Writer, dir string) error {
+	if home := path.Join(dir, server.BucketDir, server.CatalogPrefix); isDir(home) {
+		dir = home
+	}
 	_, state, damaged, err := openLog(ctx, w, dir)
 	if err != nil {
 		return err
@@ -174,17 +264,21 @@ func inspectCatalog(ctx context.Context, w io.Writer, dir string) error {
 }
 
 func damage(objects int) error {
-	if objects == 0 {
+	switch objects {
+	case 0:
 		return nil
+	case 1:
+		return errors.New("one object is damaged or missing")
 	}
 	return fmt.Errorf("%d objects are damaged or missing", objects)
 }
 
 func inspectSST(ctx context.Context, w io.Writer, name string) error {
-	if info, err := os.Stat(name); err != nil {
+	if _, err := os.Stat(name); err != nil {
 		return err
-	} else if info.IsDir() {
-		return fmt.Errorf("%s is a directory; give a file", name)
+	}
+	if isDir(name) {
+		return fmt.Errorf("%s is a directory; expected a file DATA_HOME/data/table/TABLE/REGION/sst/*.parquet", name)
 	}
 	dir, file := path.Split(name)
 	bucket, err := objectstore.ViewDir(objectstore.OSDisk(), path.Clean(dir))
@@ -192,4 +286,9 @@ func inspectSST(ctx context.Context, w io.Writer, name string) error {
 		return err
 	}
 	return sst.Describe(ctx, bucket, file, w)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }

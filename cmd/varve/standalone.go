@@ -19,7 +19,7 @@ func newStandalone() *cobra.Command {
 		Short: "Run everything in one process",
 	}
 	cmd.AddCommand(newStandaloneStart())
-	return cmd
+	return group(cmd)
 }
 
 // flagKeys says which configuration key a flag sets.
@@ -35,24 +35,40 @@ func newStandaloneStart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Start a server; SIGTERM or Ctrl-C stops it in order, a second one at once",
-		Args:  cobra.NoArgs,
+		Long: "start serves all protocols on one port until SIGTERM or Ctrl-C, which stop it in order.\n" +
+			"A second one ends it at once; no write that was acknowledged is lost by that.\n\n" +
+			"Every key of the configuration can be given in the TOML file and in the environment, where\n" +
+			"two underscores stand for a dot: VARVE_STANDALONE__HTTP__ADDR=127.0.0.1:5000 is http.addr.\n" +
+			"Flags win over the environment, the environment wins over the file.",
+		Args: cobra.NoArgs,
 	}
-	file := cmd.Flags().StringP("config-file", "c", "", "TOML file; config.example.toml shows every key")
-	cmd.Flags().String("http-addr", "", "address and port to listen on (default 127.0.0.1:4000)")
+	file := addConfigFlags(cmd)
 	cmd.Flags().String("data-home", "", "directory that holds the data (default ./varve-data)")
 	cmd.Flags().Bool("allow-unauthenticated", false, "serve other machines although there is no access control yet")
-	cmd.Flags().String("memory-limit", "", "bytes the server may use, such as 2GiB (default: the cgroup's or the machine's)")
+	cmd.Flags().String("memory-limit", "", "bytes the server may use, such as 2GiB (default: the cgroup's limit, or 80 % of the machine)")
 	cmd.Flags().String("log-level", "", "debug, info, warn or error (default info)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		src := config.Source{File: *file, Environ: os.Environ(), Flags: map[string]string{}}
-		for name, key := range flagKeys {
-			if f := cmd.Flags().Lookup(name); f.Changed {
-				src.Flags[key] = f.Value.String()
-			}
-		}
-		return start(src)
+		return start(sourceOf(cmd, *file))
 	}
 	return cmd
+}
+
+// addConfigFlags adds the flags that say where a server is.
+func addConfigFlags(cmd *cobra.Command) (file *string) {
+	file = cmd.Flags().StringP("config-file", "c", "", "TOML file; config.example.toml shows every key")
+	cmd.Flags().String("http-addr", "", "address and port of the server (default 127.0.0.1:4000)")
+	return file
+}
+
+// sourceOf returns the configuration's sources, with the flags that were given.
+func sourceOf(cmd *cobra.Command, file string) config.Source {
+	src := config.Source{File: file, Environ: os.Environ(), Flags: map[string]string{}}
+	for name, key := range flagKeys {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			src.Flags[key] = f.Value.String()
+		}
+	}
+	return src
 }
 
 func start(src config.Source) error {
@@ -63,6 +79,9 @@ func start(src config.Source) error {
 	log, err := telemetry.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
 	if err != nil {
 		return err
+	}
+	for _, name := range config.UnknownEnviron(src.Environ) {
+		log.Warn("environment variable means nothing to varve; keys are spelled "+config.EnvPrefix+"HTTP__ADDR", "name", name)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -14,9 +14,13 @@ func newVersion() *cobra.Command {
 		Short: "Print which build this is",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := telemetry.Build()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "varve %s (commit %s, %s)\n", b.Version, b.Commit, b.GoVersion)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+func versionLine() string {
+	b := telemetry.Build()
+	return fmt.Sprintf("varve %s (commit %s, %s)", b.Version, b.Commit, b.GoVersion)
 }

@@ -49,6 +49,8 @@ func (l *lexer) fieldValue(key []byte) bool {
 		return l.boolean(key)
 	case classes[c]&endsValue != 0:
 		return l.fail("field %.64q has no value", key)
+	case c == '\'' || 'a' <= c|0x20 && c|0x20 <= 'z':
+		return l.fail("field %.64q: a value cannot start with %s; strings need double quotes", key, l.at())
 	default:
 		return l.fail("field %.64q: a value cannot start with %s", key, l.at())
 	}

@@ -381,3 +381,31 @@ func FuzzDecodeObject(f *testing.F) {
 		}
 	})
 }
+
+// A log of which one object is gone is damaged, wherever the hole is: nothing
+// behind it may be left out silently. Only the last object leaves no trace.
+func TestHole(t *testing.T) {
+	for _, words := range [][]string{{"a", "b", "c", "d"}, {"a", "b", "", "c", "d", "e"}} { // "": a checkpoint
+		for n := uint64(1); n < uint64(len(words)); n++ {
+			b := objectstore.MemBucket()
+			u := mustOpen(t, b)
+			for _, w := range words {
+				if w != "" {
+					u.mustAdd(t, w)
+				} else if err := u.checkpoint(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := b.Delete(t.Context(), Key("log/", n)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := open(t.Context(), b, quiet)
+			if err == nil && slices.Equal(got.words, u.words) {
+				continue // it lay before the checkpoint
+			}
+			if !errors.Is(err, ErrDamaged) {
+				t.Errorf("object %d of %d is gone: got %v, %v", n, len(words), got, err)
+			}
+		}
+	}
+}

@@ -38,13 +38,41 @@ func (l *Log) load(ctx context.Context) (State, error) {
 		if l.opts.Salvage != nil {
 			return r.state(), nil
 		}
-		if err := l.checkBase(ctx); err == nil {
+		err = l.checkBase(ctx)
+		if err == nil {
+			err = l.checkEnd(ctx)
+		}
+		if err == nil {
 			return r.state(), nil
-		} else if !errors.Is(err, errOutdated) {
+		}
+		if !errors.Is(err, errOutdated) {
 			return State{}, err
 		}
 	}
 	return State{}, fmt.Errorf("%w %d times while it was read", errOutdated, openAttempts)
+}
+
+// checkEnd makes sure that the log ends where reading it ended, and not only
+// has a hole of one object there: what comes behind the hole would be lost.
+func (l *Log) checkEnd(ctx context.Context) error {
+	_, err := l.bucket.Stat(ctx, l.key(l.version+2))
+	if errors.Is(err, objectstore.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = l.bucket.Stat(ctx, l.key(l.version+1))
+	if err == nil {
+		return errOutdated // written since
+	}
+	if !errors.Is(err, objectstore.ErrNotFound) {
+		return err
+	}
+	if err := l.checkBase(ctx); err != nil {
+		return err // deleted since
+	}
+	return fmt.Errorf("%s: %w: it is missing, and the one after it is there", l.key(l.version+1), ErrDamaged)
 }
 
 // start returns the number to read from: that of a checkpoint, or 1.

@@ -30,6 +30,7 @@ type HTTP struct {
 	ReadHeaderTimeout    Duration `koanf:"read_header_timeout"`
 	ReadTimeout          Duration `koanf:"read_timeout"`
 	IdleTimeout          Duration `koanf:"idle_timeout"`
+	DrainDelay           Duration `koanf:"drain_delay"`
 	ShutdownTimeout      Duration `koanf:"shutdown_timeout"`
 }
 
@@ -60,8 +61,10 @@ type Query struct {
 
 // Log configures the server's own log.
 type Log struct {
-	Level  string `koanf:"level"`
-	Format string `koanf:"format"`
+	Level        string   `koanf:"level"`
+	Format       string   `koanf:"format"`
+	Requests     string   `koanf:"requests"`
+	SlowRequests Duration `koanf:"slow_requests"`
 }
 
 // Default returns the configuration of a server that is told nothing.
@@ -74,7 +77,7 @@ func Default() Config {
 			ReadHeaderTimeout: Duration(10 * time.Second),
 			ReadTimeout:       Duration(5 * time.Minute),
 			IdleTimeout:       Duration(3 * time.Minute),
-			ShutdownTimeout:   Duration(30 * time.Second),
+			ShutdownTimeout:   Duration(15 * time.Second),
 		},
 		WAL: WAL{
 			Sync:         "commit",
@@ -88,7 +91,7 @@ func Default() Config {
 		Query: Query{
 			Timeout: Duration(5 * time.Minute),
 		},
-		Log: Log{Level: "info", Format: "text"},
+		Log: Log{Level: "info", Format: "text", Requests: "failed", SlowRequests: Duration(5 * time.Second)},
 	}
 }
 
@@ -115,6 +118,8 @@ func (c *Config) check() error {
 		return bad("query", "max_concurrent and max_queued cannot be negative")
 	case c.Log.Format != "text" && c.Log.Format != "json":
 		return bad("log.format", `is %q; it is "text" or "json"`, c.Log.Format)
+	case c.Log.Requests != "failed" && c.Log.Requests != "all":
+		return bad("log.requests", `is %q; it is "failed" or "all"`, c.Log.Requests)
 	}
 	return c.checkBind()
 }

@@ -98,6 +98,14 @@ func TestErrorsNameTheKey(t *testing.T) {
 	f("[http", nil, "c.toml")
 	f("[http]\nbody_limit = \"64 apples\"", nil, "body_limit", "64 apples")
 	f("[query]\ntimeout = \"soon\"", nil, "timeout", "soon")
+	f("[query]\ntimeout = 30", nil, "timeout", "30 is not a duration")
+	f("[query]\ntimeout = 1.5", nil, "timeout", "1.5 is not a duration")
+	f("[query]\ntimeout = true", nil, "timeout", "true is not a duration")
+	f("", []string{"VARVE_STANDALONE__QUERY__TIMEOUT=30"}, "timeout", "is not a duration")
+	f("[http]\nbody_limit = 4096.5", nil, "body_limit", "is not a size")
+	f("[http]\nbody_limit = -4096", nil, "body_limit", "is not a size")
+	f("[http]\nbody_limit = true", nil, "body_limit", "is not a size")
+	f("[log]\nrequests = \"some\"", nil, "log.requests", "some")
 	f("[query]\nmax_concurrent = \"many\"", nil, "max_concurrent")
 	f("[wal]\nsync = \"sometimes\"", nil, "wal.sync", "sometimes")
 	f("[http]\naddr = \"0.0.0.0:4000\"", nil, "http.addr", "--allow-unauthenticated")
@@ -105,6 +113,25 @@ func TestErrorsNameTheKey(t *testing.T) {
 	f("[http]\naddr = \"example.org:4000\"", nil, "--allow-unauthenticated")
 	f("[http]\naddr = \"4000\"", nil, "http.addr")
 	f("[memory]\nlimit = \"1MiB\"", nil, "memory.limit")
+}
+
+func TestZeroNeedsNoUnit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(path, []byte("[query]\ntimeout = 0\n[memory]\nlimit = 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(Source{File: path})
+	if err != nil || c.Query.Timeout != 0 || c.Memory.Limit != 0 {
+		t.Errorf("got %v, %v, %v", c.Query.Timeout, c.Memory.Limit, err)
+	}
+}
+
+func TestUnknownEnviron(t *testing.T) {
+	got := UnknownEnviron([]string{"PATH=/bin", "VARVE_STANDALONE__HTTP__ADDR=x", "VARVE_HTTP_ADDR=x", "Varve_Standalone__Log__Level=x", "VARVE_STANDALONE_HTTP_ADDR=x"})
+	want := []string{"VARVE_HTTP_ADDR", "VARVE_STANDALONE_HTTP_ADDR", "Varve_Standalone__Log__Level"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestBind(t *testing.T) {

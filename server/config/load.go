@@ -87,6 +87,20 @@ func loadLayer(k *koanf.Koanf, name string, load func(*koanf.Koanf) error) error
 	return k.Merge(layer)
 }
 
+// UnknownEnviron returns the names of variables that look like ours, and that
+// nothing reads: most are VARVE_STANDALONE__ misspelled.
+func UnknownEnviron(environ []string) []string {
+	var names []string
+	for _, v := range environ {
+		name, _, _ := strings.Cut(v, "=")
+		if strings.HasPrefix(strings.ToUpper(name), "VARVE_") && !strings.HasPrefix(name, EnvPrefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 func decode(k *koanf.Koanf, c *Config) error {
 	err := k.UnmarshalWithConf("", c, koanf.UnmarshalConf{
 		DecoderConfig: &mapstructure.DecoderConfig{
@@ -94,7 +108,7 @@ func decode(k *koanf.Koanf, c *Config) error {
 			TagName:          "koanf",
 			WeaklyTypedInput: true, // the environment has only strings
 			ErrorUnused:      true,
-			DecodeHook:       mapstructure.TextUnmarshallerHookFunc(),
+			DecodeHook:       mapstructure.ComposeDecodeHookFunc(checkUnits, mapstructure.TextUnmarshallerHookFunc()),
 		},
 	})
 	if err == nil {

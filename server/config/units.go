@@ -3,10 +3,26 @@ package config
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// checkUnits refuses what TOML can say and a Size or a Duration cannot mean: a
+// bare number has no unit of time, and would pass for nanoseconds.
+func checkUnits(_, to reflect.Type, value any) (any, error) {
+	_, isText := value.(string)
+	n, isWhole := value.(int64)
+	switch {
+	case isText || isWhole && n == 0:
+	case to == reflect.TypeFor[Duration]():
+		return nil, fmt.Errorf("%v is not a duration such as \"500ms\", \"30s\", \"1h30m\" or \"7d\"", value)
+	case to == reflect.TypeFor[Size]() && (!isWhole || n < 0):
+		return nil, fmt.Errorf("%v is not a size such as \"64MiB\", \"1.5GB\" or 4096", value)
+	}
+	return value, nil
+}
 
 // A Size is a number of bytes, written such as 64MiB or 1.5GB.
 type Size int64

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -44,6 +45,9 @@ func Open(ctx context.Context, bucket objectstore.Bucket, prefix string, opts Op
 		return nil, fmt.Errorf("open manifest: %w", err)
 	}
 	v, err := replay(state)
+	if err != nil && !errors.Is(err, errFormat) {
+		err = fmt.Errorf("%w: %w", editlog.ErrDamaged, err) // whole objects that make no sense together
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open manifest %s: %w", prefix, err)
 	}

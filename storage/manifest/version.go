@@ -5,6 +5,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,9 +140,12 @@ func DecodeVersion(data []byte) (*Version, error) {
 	return &v, nil
 }
 
+// errFormat reports what another version of the program has written.
+var errFormat = errors.New("unknown format")
+
 func checkFormat(format int) error {
 	if format < 1 || format > FormatVersion {
-		return fmt.Errorf("format %d is not one that this program reads (1 to %d)", format, FormatVersion)
+		return fmt.Errorf("%w: it is %d, and this program reads 1 to %d", errFormat, format, FormatVersion)
 	}
 	return nil
 }

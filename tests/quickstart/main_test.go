@@ -60,6 +60,11 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, section, _ := strings.Cut(string(text), "\n## Quick start\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if all, inside := strings.Count(string(text), "\n```sh\n"), strings.Count(section, "\n```sh\n"); all != inside {
+		t.Errorf("%d blocks of commands are outside of the quick start, where nothing runs them", all-inside)
+	}
 	if steps[0].command != "make run" {
 		t.Errorf("the quick start begins with %q", steps[0].command)
 	}
