@@ -168,6 +168,10 @@ func (r *rewriter) timeLiteral(t time.Time, typeID string) node {
 }
 
 func (r *rewriter) cast(n node, sc *scope) node {
+	if refusedType(n["cast_type"]) {
+		r.fail(fault.Unsupported, "type BIGNUM is not supported")
+		return nil
+	}
 	id := text(child(n, "cast_type"), "id")
 	if _, ok := castTypes[id]; !ok {
 		return nil
@@ -202,6 +206,12 @@ func (r *rewriter) call(n node, sc *scope) node {
 	case "last_value":
 		n["function_name"] = "last"
 		r.changes++
+	}
+	if b, ok := bounds[name]; ok {
+		return r.bounded(n, name, b, sc)
+	}
+	if lambdas[name] {
+		return r.lambda(n, sc)
 	}
 	typ := sc.typeOf(n)
 	if typ == table.InvalidType || typ == table.TimestampMicrosecond {

@@ -18,12 +18,14 @@ const scanFunction = "table_scan"
 type rewriter struct {
 	req        Request
 	engine     *Engine
-	err        error // the first
-	changes    int   // expressions replaced so far
-	ctes       int   // WITH queries so far
-	depth      int   // of expressions around the current one
-	nested     int   // of queries around the current one
-	subqueries int   // of those, in expressions
+	err        error   // the first
+	changes    int     // expressions replaced so far
+	ctes       int     // WITH queries so far
+	depth      int     // of expressions around the current one
+	nested     int     // of queries around the current one
+	subqueries int     // of those, in expressions
+	guards     int     // calls that are bounded
+	limits     float64 // what their limits are divided by; see lambdaShare
 
 	tables  map[[2]string]*table.Info
 	sources []*source
