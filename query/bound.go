@@ -17,9 +17,10 @@ import (
 // which evaluates each argument once, and the size of what would come before
 // it is made. The lambda keeps DuckDB from folding a call of constants first.
 const (
-	maxValue = 64 << 20 // bytes of one value; the values of a chunk may have four times as many
-	maxSteps = 1e8      // of comparing two strings
-	maxRegex = 8 << 20  // bytes that one call of a regular expression goes through
+	maxValue     = 64 << 20 // bytes of one value; the values of a chunk may have four times as many
+	maxSteps     = 1e8      // of comparing two strings
+	maxJSONDepth = 1000     // of what DuckDB goes through by recursion
+	maxRegex     = 8 << 20  // bytes that one call of a regular expression goes through
 
 	// lambdaShare is the part of the limits that calls in the lambda of a list
 	// function have: they may be made as often for one row.
@@ -84,6 +85,15 @@ func width(args []node) node {
 	return operator("+", newCall("varve_width", args[0]), size()(args))
 }
 
+// depth is how deep the JSON of both arguments is nested.
+func depth(args []node) node {
+	if len(args) != 2 {
+		return nil
+	}
+	text := func(i int) node { return newCall("varve_depth", newCast(args[i], "VARCHAR")) }
+	return operator("+", text(0), text(1))
+}
+
 // steps is the length of a range.
 func steps(args []node) node {
 	from, to, step := newConstant("BIGINT", 0), args[0], newConstant("BIGINT", 1)
@@ -136,10 +146,11 @@ var bounds = boundSet(map[string]bound{
 
 	"levenshtein editdist3":                   work(maxSteps, size(0), size(1)),
 	"jaro_similarity jaro_winkler_similarity": work(maxSteps, size(0), size(1)),
-	"jaccard":                            work(maxSteps, size(0), size(1)),
-	"regexp_replace":                     {memory: []factor{size(0), size(2)}, work: []factor{size(0)}, steps: maxRegex},
-	"regexp_extract_all":                 regex(times(24)).constants(2, 3),
-	"string_split_regex str_split_regex": regex(times(24)).constants(2, 3),
+	"jaccard":                                     work(maxSteps, size(0), size(1)),
+	"json_merge_patch json_contains":              work(maxJSONDepth, depth),
+	"regexp_replace":                              {memory: []factor{size(0), size(2)}, work: []factor{size(0)}, steps: maxRegex},
+	"regexp_extract_all":                          regex(times(24)).constants(2, 3),
+	"string_split_regex str_split_regex":          regex(times(24)).constants(2, 3),
 	"regexp_split_to_array regexp_split_to_table": regex(times(24)).constants(2, 3),
 })
 

@@ -49,6 +49,10 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	}
 	r.depth++
 	defer func() { r.depth-- }()
+	if r.expressions++; r.expressions > maxExpressions {
+		r.fail(fault.TooLarge, "a statement may have %d expressions", maxExpressions)
+		return n
+	}
 	if r.depth > maxDepth {
 		r.fail(fault.TooLarge, "expressions are nested deeper than %d", maxDepth)
 		return n
@@ -206,6 +210,9 @@ func (r *rewriter) call(n node, sc *scope) node {
 	case "last_value":
 		n["function_name"] = "last"
 		r.changes++
+	}
+	if jsonStructures[name] && !r.flatStructure(n, name) {
+		return nil
 	}
 	if b, ok := bounds[name]; ok {
 		return r.bounded(n, name, b, sc)

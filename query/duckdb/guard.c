@@ -97,6 +97,36 @@ static void width_function(duckdb_function_info info, duckdb_data_chunk in, duck
 	}
 }
 
+// varve_depth(text): how deep brackets are nested in it, outside of quotes.
+static void depth_function(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	(void)info;
+	double *depths = duckdb_vector_get_data(out);
+	duckdb_string_t *texts = data_of(in, 0);
+	idx_t n = duckdb_data_chunk_get_size(in);
+	for (idx_t i = 0; i < n; i++) {
+		depths[i] = 1;
+		if (null_at(in, 0, i)) {
+			continue;
+		}
+		const char *p = duckdb_string_t_data(&texts[i]);
+		const char *end = p + duckdb_string_t_length(texts[i]);
+		double depth = 0;
+		bool quoted = false;
+		for (; p < end; p++) {
+			if (quoted) {
+				p += *p == '\\';
+				quoted = p >= end || *p != '"';
+			} else if (*p == '"') {
+				quoted = true;
+			} else if (*p == '[' || *p == '{') {
+				depths[i] = ++depth > depths[i] ? depth : depths[i];
+			} else if (*p == ']' || *p == '}') {
+				depth--;
+			}
+		}
+	}
+}
+
 // steps_of counts the values from..to, of 64 bits, a step apart.
 static double steps_of(double from, double to, double step) {
 	double n = (to - from) / step;
@@ -148,7 +178,7 @@ static void fits_function(duckdb_function_info info, duckdb_data_chunk in, duckd
 		}
 		total += sizes[i];
 		bool one = !(sizes[i] <= limits[i]);
-		if (!one && total <= 4 * limits[i]) {
+		if (!one && (total <= 4 * limits[i] || limits[i] < 1048576)) { // depths do not add up
 			continue;
 		}
 		char text[256], limit[32];
@@ -209,6 +239,7 @@ duckdb_state varve_register_guards(duckdb_connection con) {
 	duckdb_destroy_scalar_function_set(&overloads);
 	bool failed = state != DuckDBSuccess ||
 	              register_function(con, "varve_size", DUCKDB_TYPE_DOUBLE, any, 1, size_function, NULL) != DuckDBSuccess ||
+	              register_function(con, "varve_depth", DUCKDB_TYPE_DOUBLE, text, 1, depth_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_width", DUCKDB_TYPE_DOUBLE, text, 1, width_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_fits", DUCKDB_TYPE_BOOLEAN, fits, 3, fits_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_works", DUCKDB_TYPE_BOOLEAN, fits, 3, fits_function, &set) != DuckDBSuccess;
