@@ -17,10 +17,9 @@ import (
 // which evaluates each argument once, and the size of what would come before
 // it is made. The lambda keeps DuckDB from folding a call of constants first.
 const (
-	maxValue     = 64 << 20 // bytes of one value; the values of a chunk may have four times as many
-	maxSteps     = 1e8      // of comparing two strings
-	maxJSONDepth = 1000     // of what DuckDB goes through by recursion
-	maxRegex     = 8 << 20  // bytes that one call of a regular expression goes through
+	maxValue = 64 << 20 // bytes of one value; the values of a chunk may have four times as many
+	maxSteps = 1e8      // of comparing two strings
+	maxRegex = 8 << 20  // bytes that one call of a regular expression goes through
 
 	// lambdaShare is the part of the limits that calls in the lambda of a list
 	// function have: they may be made as often for one row.
@@ -85,13 +84,17 @@ func width(args []node) node {
 	return operator("+", newCall("varve_width", args[0]), size()(args))
 }
 
-// depth is how deep the JSON of both arguments is nested.
+// depth is how deep the JSON of all arguments is nested.
 func depth(args []node) node {
-	if len(args) != 2 {
-		return nil
+	var sum node
+	for _, a := range args {
+		d := newCall("varve_depth", newCast(a, "VARCHAR"))
+		if sum != nil {
+			d = operator("+", sum, d)
+		}
+		sum = d
 	}
-	text := func(i int) node { return newCall("varve_depth", newCast(args[i], "VARCHAR")) }
-	return operator("+", text(0), text(1))
+	return sum
 }
 
 // steps is the length of a range.

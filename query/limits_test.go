@@ -66,6 +66,14 @@ func TestNesting(t *testing.T) {
 	g("SELECT json_merge_patch(" + deep + ", '1')")
 	g("SELECT json_contains(" + deep + ", '1')")
 	g("SELECT json_contains('1', " + deep + ")")
+	g("SELECT count(*) FROM json_tree('" + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + "')")
+	g("SELECT count(*) FROM (SELECT " + deep + " AS j) AS t, json_tree(j)")
+	g("SELECT from_json('[]', '" + strings.Repeat("[", 1000) + "\"INT\"" + strings.Repeat("]", 1000) + "')")
+	for _, sql := range []string{"SELECT count(*) FROM json_tree('[1]')", "SELECT j.value FROM (SELECT '[1]' AS s) AS t, json_each(s) AS j", "SELECT from_json('[1]', '[\"INT\"]')"} {
+		if _, err := read(e, Request{SQL: sql}); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
 }
 
 // TestSpillIsOutOfReach expects that settings which let DuckDB spill let no
