@@ -49,6 +49,10 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	}
 	r.depth++
 	defer func() { r.depth-- }()
+	if r.expressions++; r.expressions > maxExpressions {
+		r.fail(fault.TooLarge, "a statement may have %d expressions", maxExpressions)
+		return n
+	}
 	if r.depth > maxDepth {
 		r.fail(fault.TooLarge, "expressions are nested deeper than %d", maxDepth)
 		return n
@@ -168,6 +172,10 @@ func (r *rewriter) timeLiteral(t time.Time, typeID string) node {
 }
 
 func (r *rewriter) cast(n node, sc *scope) node {
+	if refusedType(n["cast_type"]) {
+		r.fail(fault.Unsupported, "type BIGNUM is not supported")
+		return nil
+	}
 	id := text(child(n, "cast_type"), "id")
 	if _, ok := castTypes[id]; !ok {
 		return nil
@@ -202,6 +210,15 @@ func (r *rewriter) call(n node, sc *scope) node {
 	case "last_value":
 		n["function_name"] = "last"
 		r.changes++
+	}
+	if jsonStructures[name] && !r.flatStructure(n, name) {
+		return nil
+	}
+	if b, ok := bounds[name]; ok {
+		return r.bounded(n, name, b, sc)
+	}
+	if lambdas[name] {
+		return r.lambda(n, sc)
 	}
 	typ := sc.typeOf(n)
 	if typ == table.InvalidType || typ == table.TimestampMicrosecond {

@@ -116,6 +116,10 @@ func (s *Server) openQuery() (*query.Engine, error) {
 		MemoryLimit: s.budget.DuckDB,
 		MaxRunning:  s.cfg.Query.MaxConcurrent,
 		MaxQueued:   s.cfg.Query.MaxQueued,
+
+		ProcessLimit: s.budget.Total / 4 * 5,
+		Logger:       s.log,
+		Registerer:   s.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open query engine: %w", err)

@@ -51,4 +51,7 @@ void varve_slice(duckdb_vector vector, duckdb_vector dictionary, const uint32_t 
 // varve_read looks up the data and validity of the n columns of a result chunk.
 void varve_read(duckdb_data_chunk chunk, idx_t n, duckdb_vector *vectors, void **data, uint64_t **valid);
 
+// varve_register_guards makes the functions of guard.c known.
+duckdb_state varve_register_guards(duckdb_connection con);
+
 #endif
