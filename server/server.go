@@ -101,10 +101,12 @@ func Start(cfg config.Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) listen() (err error) {
-	if s.listener, err = net.Listen("tcp", s.cfg.HTTP.Addr); err != nil {
+func (s *Server) listen() error {
+	listener, err := net.Listen("tcp", s.cfg.HTTP.Addr)
+	if err != nil {
 		return fmt.Errorf("listen on http.addr: %w", err)
 	}
+	s.listener = stallListener{listener, time.Duration(s.cfg.HTTP.StallTimeout)}
 	s.router = handlers.NewRouter(handlers.RouterOptions{
 		BodyLimit:   s.bodyLimit(),
 		BodiesInMem: s.budget.Bodies,
