@@ -19,6 +19,7 @@ import (
 const (
 	maxValue = 64 << 20 // bytes of one value; the values of a chunk may have four times as many
 	maxSteps = 1e8      // of comparing two strings
+	maxLike  = 1e9      // of matching a pattern with backtracking
 	maxRegex = 8 << 20  // bytes that one call of a regular expression goes through
 
 	// lambdaShare is the part of the limits that calls in the lambda of a list
@@ -82,6 +83,37 @@ func times(n int) factor {
 // width is what a format, and what is put in it, fills.
 func width(args []node) node {
 	return operator("+", newCall("varve_width", args[0]), size()(args))
+}
+
+// likes are what matches LIKE and its kin.
+var likes = set("~~ !~~ ~~* !~~* ~~~ like_escape ilike_escape not_like_escape not_ilike_escape")
+
+func like(args []node) node { return newCall("varve_like", args[0], args[1]) }
+
+// simpleLike reports whether LIKE with this pattern has no loops in loops:
+// DuckDB looks for the parts between the wildcards one after the other, if
+// they are literal, and needs no loop for a wildcard at the end.
+func (r *rewriter) simpleLike(n node, name string) bool {
+	args := list(n, "children")
+	if len(args) < 2 {
+		return true
+	}
+	p, ok := stringConstant(args[1].(node))
+	if !ok {
+		return false
+	}
+	if (name == "~~*" || name == "!~~*") && !strings.Contains(p, "_") {
+		for i := range args { // what ILIKE does, before it looks for parts
+			args[i] = newCall("lower", args[i])
+		}
+		n["function_name"] = strings.TrimSuffix(name, "*")
+		r.changes++
+		return true
+	}
+	if (name == "~~" || name == "!~~") && !strings.Contains(p, "_") {
+		return true
+	}
+	return len(strings.FieldsFunc(p, func(c rune) bool { return c != '%' && c != '*' })) < 2
 }
 
 // depth is how deep the JSON of all arguments is nested.
@@ -150,6 +182,9 @@ var bounds = boundSet(map[string]bound{
 	"levenshtein editdist3":                   work(maxSteps, size(0), size(1)),
 	"jaro_similarity jaro_winkler_similarity": work(maxSteps, size(0), size(1)),
 	"jaccard":                                     work(maxSteps, size(0), size(1)),
+	"~~ !~~ ~~* !~~* ~~~":                         work(maxLike, like),
+	"like_escape ilike_escape":                    work(maxLike, like),
+	"not_like_escape not_ilike_escape":            work(maxLike, like),
 	"json_merge_patch json_contains":              work(maxJSONDepth, depth),
 	"regexp_replace":                              {memory: []factor{size(0), size(2)}, work: []factor{size(0)}, steps: maxRegex},
 	"regexp_extract_all":                          regex(times(24)).constants(2, 3),

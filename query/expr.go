@@ -214,7 +214,7 @@ func (r *rewriter) call(n node, sc *scope) node {
 	if jsonStructures[name] && !r.flatStructure(n, name) {
 		return nil
 	}
-	if b, ok := bounds[name]; ok {
+	if b, ok := bounds[name]; ok && !(likes[name] && r.simpleLike(n, name)) {
 		return r.bounded(n, name, b, sc)
 	}
 	if lambdas[name] {

@@ -127,6 +127,32 @@ static void depth_function(duckdb_function_info info, duckdb_data_chunk in, duck
 	}
 }
 
+// varve_like(text, pattern): the steps of matching with backtracking, which has
+// as many loops over the text as there are wildcards before the last letter.
+static void like_function(duckdb_function_info info, duckdb_data_chunk in, duckdb_vector out) {
+	(void)info;
+	double *steps = duckdb_vector_get_data(out);
+	duckdb_string_t *texts = data_of(in, 0), *patterns = data_of(in, 1);
+	idx_t n = duckdb_data_chunk_get_size(in);
+	for (idx_t i = 0; i < n; i++) {
+		steps[i] = 1;
+		if (null_at(in, 0, i) || null_at(in, 1, i)) {
+			continue;
+		}
+		const char *p = duckdb_string_t_data(&patterns[i]);
+		uint32_t len = duckdb_string_t_length(patterns[i]);
+		int wild = 0;
+		bool before = false;
+		for (uint32_t k = 0; k < len; k++) {
+			bool any = p[k] == '%' || p[k] == '*';
+			wild += any && !before;
+			before = any;
+		}
+		wild -= before;
+		steps[i] = pow(1 + duckdb_string_t_length(texts[i]), wild > 1 ? wild : 1);
+	}
+}
+
 // steps_of counts the values from..to, of 64 bits, a step apart.
 static double steps_of(double from, double to, double step) {
 	double n = (to - from) / step;
@@ -222,6 +248,7 @@ static duckdb_state register_function(duckdb_connection con, const char *name, d
 
 duckdb_state varve_register_guards(duckdb_connection con) {
 	static int set; // any address
+	const duckdb_type like[] = {DUCKDB_TYPE_VARCHAR, DUCKDB_TYPE_VARCHAR};
 	const duckdb_type any[] = {DUCKDB_TYPE_ANY}, text[] = {DUCKDB_TYPE_VARCHAR};
 	const duckdb_type fits[] = {DUCKDB_TYPE_DOUBLE, DUCKDB_TYPE_DOUBLE, DUCKDB_TYPE_VARCHAR};
 	const duckdb_type steps[][3] = {
@@ -240,6 +267,7 @@ duckdb_state varve_register_guards(duckdb_connection con) {
 	bool failed = state != DuckDBSuccess ||
 	              register_function(con, "varve_size", DUCKDB_TYPE_DOUBLE, any, 1, size_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_depth", DUCKDB_TYPE_DOUBLE, text, 1, depth_function, NULL) != DuckDBSuccess ||
+	              register_function(con, "varve_like", DUCKDB_TYPE_DOUBLE, like, 2, like_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_width", DUCKDB_TYPE_DOUBLE, text, 1, width_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_fits", DUCKDB_TYPE_BOOLEAN, fits, 3, fits_function, NULL) != DuckDBSuccess ||
 	              register_function(con, "varve_works", DUCKDB_TYPE_BOOLEAN, fits, 3, fits_function, &set) != DuckDBSuccess;
