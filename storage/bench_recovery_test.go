@@ -2,7 +2,6 @@ package storage_test
 
 import (
 	"context"
-	"runtime"
 	"testing"
 
 	"github.com/varvedb/varve/objectstore"
@@ -41,40 +40,33 @@ func BenchmarkRecovery(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	crash := func() {
-		next := mem.Crash()
-		_ = e.Close() // to a disk that is gone
-		mem = next
-	}
-	crash()
-	e = open(mem, 1<<40)
+	files := make(map[string][]byte)
+	contents(b, mem.Crash(), "data", files)
+	_ = e.Close() // to a disk that is gone
+	e = open(diskWith(b, files, "", 0), 1<<40)
 	_, whole := e.RecoveryRelief()
-	crash()
-	for _, budget := range []int64{1 << 40, whole / 4} {
-		name := "memory=enough"
-		if budget < whole {
-			name = "memory=quarter"
-		}
+	if err := e.Close(); err != nil {
+		b.Fatal(err)
+	}
+	f := func(name string, budget int64) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(bytes)
 			b.ReportAllocs()
 			for b.Loop() {
-				e = open(mem, budget)
+				b.StopTimer()
+				disk := diskWith(b, files, "", 0)
+				b.StartTimer()
+				e := open(disk, budget)
 				b.StopTimer()
 				flushes, peak := e.RecoveryRelief()
 				b.ReportMetric(float64(flushes), "flushes")
 				b.ReportMetric(float64(peak)/(1<<20), "peakMiB")
-				if budget < whole { // its log is flushed now: one round is all there is
-					b.ReportMetric(float64(budget)/(1<<20), "budgetMiB")
-				}
-				crash()
-				runtime.GC()
+				disk.Crash()
+				_ = e.Close()
 				b.StartTimer()
-				if budget < whole {
-					break
-				}
 			}
 		})
 	}
-	_ = e.Close()
+	f("memory=enough", 4*whole)
+	f("memory=quarter", whole/4)
 }

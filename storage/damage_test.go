@@ -16,7 +16,7 @@ import (
 )
 
 // contents returns all files of a disk.
-func contents(t *testing.T, d objectstore.Disk, dir string, files map[string][]byte) {
+func contents(t testing.TB, d objectstore.Disk, dir string, files map[string][]byte) {
 	t.Helper()
 	entries, err := d.ReadDir(dir)
 	if err != nil {
@@ -43,7 +43,7 @@ func contents(t *testing.T, d objectstore.Disk, dir string, files map[string][]b
 }
 
 // diskWith makes a disk of files, of which one has one bit flipped.
-func diskWith(t *testing.T, files map[string][]byte, damaged string, at int) *objectstoretest.MemDisk {
+func diskWith(t testing.TB, files map[string][]byte, damaged string, at int) *objectstoretest.MemDisk {
 	t.Helper()
 	d := objectstoretest.NewMemDisk()
 	for name, data := range files {
