@@ -37,8 +37,13 @@ func (e *Error) Error() string {
 	return e.Class + " Error: " + e.Message
 }
 
+// closedResult is what DuckDB puts before the error of a query that failed in
+// one thread while another asked for its rows.
+const closedResult = "Attempting to execute an unsuccessful or closed pending query result\nError: "
+
 // newError splits a text such as "Binder Error: …\n\nLINE 1: …".
 func newError(text string) *Error {
+	text = strings.TrimPrefix(text, closedResult)
 	text, _, _ = strings.Cut(text, "\n\nLINE ")
 	class, message, ok := strings.Cut(text, " Error: ")
 	if !ok || len(class) > 40 || strings.ContainsAny(class, "\n\"'") {
