@@ -43,7 +43,9 @@ const closedResult = "Attempting to execute an unsuccessful or closed pending qu
 
 // newError splits a text such as "Binder Error: …\n\nLINE 1: …".
 func newError(text string) *Error {
-	text = strings.TrimPrefix(text, closedResult)
+	if _, cause, ok := strings.Cut(text, closedResult); ok {
+		text = cause
+	}
 	text, _, _ = strings.Cut(text, "\n\nLINE ")
 	class, message, ok := strings.Cut(text, " Error: ")
 	if !ok || len(class) > 40 || strings.ContainsAny(class, "\n\"'") {
