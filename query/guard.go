@@ -36,7 +36,7 @@ var deniedFunctions = set(`
 	pg_ts_parser_is_visible pg_ts_template_is_visible pg_type_is_visible
 
 	finalize combine variant_bytes_to_variant variant_to_parquet_variant variant_normalize
-	create_sort_key varve_add_ns`)
+	create_sort_key varve_add_ns varve_to_ns`)
 
 // denied reports whether a function, by its lower-case name, must not be
 // called.

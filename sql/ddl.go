@@ -112,7 +112,7 @@ func defaultText(v value, column table.Column, s *Session) (string, error) {
 	case v.kind == nowKind && (typ.IsTimestamp() || typ == table.Date), typ.IsTimestamp() && v.kind == textKind && isNow(v.text):
 		return "now()", nil
 	case (typ.IsTimestamp() || typ == table.Date) && v.kind == textKind:
-		return quoteText(formatTime(c.Ints[0], typ)), nil
+		return quoteText(table.FormatTime(c.Ints[0], typ)), nil
 	case v.kind == bytesKind:
 		return "x" + quoteText(hex.EncodeToString([]byte(v.text))), nil
 	case v.kind == textKind, typ == table.String:

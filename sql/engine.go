@@ -143,7 +143,7 @@ func (e *Engine) statement(ctx context.Context, s *Session, st *Statement) (Resu
 		}
 		return affected(0, err)
 	case setTimeZone:
-		zone, err := ParseTimeZone(n.zone)
+		zone, err := table.ParseZone(n.zone)
 		if err == nil {
 			s.TimeZone = zone
 		}
