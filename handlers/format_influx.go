@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 	"github.com/varvedb/varve/table"
 )
@@ -71,7 +72,7 @@ func (e *influxEncoder) series(ctx context.Context, r sql.Records) error {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = sql.AppendJSONString(e.buf, c.Name)
+		e.buf = query.AppendJSONString(e.buf, c.Name)
 		e.times = append(e.times, newTimeScale(c.Table, e.format.epoch))
 	}
 	e.buf = append(e.buf, `],"values":[`...)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 )
 
@@ -52,9 +53,9 @@ func (e *greptimeEncoder) records(ctx context.Context, r sql.Records) error {
 			e.buf = append(e.buf, ',')
 		}
 		e.buf = append(e.buf, `{"name":`...)
-		e.buf = sql.AppendJSONString(e.buf, c.Name)
+		e.buf = query.AppendJSONString(e.buf, c.Name)
 		e.buf = append(e.buf, `,"data_type":`...)
-		e.buf = sql.AppendJSONString(e.buf, c.Type)
+		e.buf = query.AppendJSONString(e.buf, c.Type)
 		e.buf = append(e.buf, '}')
 	}
 	e.buf = append(e.buf, `]},"rows":[`...)
@@ -118,7 +119,7 @@ func (a *answer) fault(r *http.Request, err error) {
 	a.buf = append(a.buf, `,"code":`...)
 	a.buf = strconv.AppendInt(a.buf, int64(Code(fault.KindOf(err))), 10)
 	a.buf = append(a.buf, `,"error":`...)
-	a.buf = sql.AppendJSONString(a.buf, Message(r, err))
+	a.buf = query.AppendJSONString(a.buf, Message(r, err))
 	a.took()
 }
 
@@ -147,7 +148,7 @@ func (e *objectEncoder) result(ctx context.Context, r sql.Result) error {
 		if i == 0 {
 			key = key[:0]
 		}
-		e.keys = append(e.keys, append(sql.AppendJSONString(key, name), ':'))
+		e.keys = append(e.keys, append(query.AppendJSONString(key, name), ':'))
 	}
 	if _, err := e.rows(ctx, r.Records, e.row); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 )
 
@@ -51,7 +52,7 @@ func (a *answer) warnings() {
 			a.buf = append(a.buf, `,"warnings":`...)
 			sep = '['
 		}
-		a.buf = sql.AppendJSONString(append(a.buf, sep), d.String())
+		a.buf = query.AppendJSONString(append(a.buf, sep), d.String())
 	}
 	if len(a.damages) > 0 {
 		a.buf = append(a.buf, ']')

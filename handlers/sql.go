@@ -16,6 +16,7 @@ import (
 	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/sql"
+	"github.com/varvedb/varve/table"
 )
 
 // A SQLEngine is what SQL needs of sql.Engine.
@@ -133,7 +134,7 @@ func (a *SQL) session(r *http.Request, p sqlParams) (*sql.Session, error) {
 	s := &sql.Session{Database: database}
 	if zone := cmp.Or(r.Header.Get("x-greptime-timezone"), p.text("timezone")); zone != "" {
 		var err error
-		if s.TimeZone, err = sql.ParseTimeZone(zone); err != nil {
+		if s.TimeZone, err = table.ParseZone(zone); err != nil {
 			return nil, err
 		}
 	}

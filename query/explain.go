@@ -136,7 +136,7 @@ func (s *source) timeEnd(raw, open int64) string {
 	if raw == open {
 		return "…"
 	}
-	return timeText(fromUnit(raw, s.info.Schema.TimeIndex().Type))
+	return timeText(s.info.Schema.TimeIndex().Type.Time(raw))
 }
 
 var compareText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN", "IS NULL", "IS NOT NULL"}

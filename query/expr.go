@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -238,7 +239,7 @@ func (r *rewriter) timeArgument(n node, name string) {
 		return
 	}
 	s, ok := stringConstant(args[i].(node))
-	if t, isTime := parseTime(s, r.req.TimeZone); ok && isTime {
+	if t, isTime := table.ParseTime(s, r.req.TimeZone); ok && isTime {
 		r.changes++
 		args[i] = r.timeLiteral(t, "TIMESTAMP")
 	}
@@ -252,6 +253,11 @@ func (r *rewriter) timeCall(n node, name string, typ table.Type, sc *scope) node
 	case timeFunctions[name]:
 		for i := range args {
 			args[i] = r.walk(args[i], sc)
+		}
+		if typ == table.TimestampNanosecond {
+			bin := maps.Clone(n)
+			bin["alias"] = "" // DuckDB takes one for the name of a macro's argument
+			return newCall("varve_to_ns", bin)
 		}
 		return newCast(n, duckType(typ))
 	case name == "+" || name == "-":

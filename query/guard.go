@@ -39,7 +39,7 @@ var deniedFunctions = set(`
 
 	finalize combine variant_bytes_to_variant variant_to_parquet_variant variant_normalize
 	json_pretty json_structure json_group_structure
- varve_depth varve_like	create_sort_key varve_add_ns varve_fits varve_size varve_steps varve_width varve_works`)
+ varve_depth varve_like	create_sort_key varve_add_ns varve_to_ns varve_fits varve_size varve_steps varve_width varve_works`)
 
 // denied reports whether a function, by its lower-case name, must not be
 // called.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/handlers"
 	"github.com/varvedb/varve/ingest"
+	"github.com/varvedb/varve/ingest/lineprotocol"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
@@ -64,10 +66,16 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 		return nil, err
 	}
 	s.parts.add("query", queries.Close)
-	writes := ingest.New(cat, engine, ingest.Options{InFlightBytes: s.budget.Bodies})
+	idle, keep := s.budget.idleDecoders(runtime.GOMAXPROCS(0))
+	writes := ingest.New(cat, engine, ingest.Options{
+		InFlightBytes: s.budget.Writes,
+		IdleDecoders:  idle,
+		LineProtocol:  lineprotocol.Options{CacheBytes: keep},
+	})
 	statements := sql.New(sql.Options{
 		Catalog: cat, Query: queries, Ingest: writes, Reader: engine, Maintainer: engine,
-		Version: telemetry.Build().Version, Logger: s.log,
+		InsertBytes: int(min(s.budget.Writes, 256<<20)), // the rows are admitted once they are there
+		Version:     telemetry.Build().Version, Logger: s.log,
 	})
 	return []handlers.Protocol{
 		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout), Strict: s.cfg.Query.Strict},
