@@ -33,6 +33,7 @@ import (
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/storage/cache"
+	"github.com/varvedb/varve/storage/memtable"
 	"github.com/varvedb/varve/storage/wal"
 	"github.com/varvedb/varve/table"
 )
@@ -112,8 +113,9 @@ type Engine struct {
 	// must not be given to others. Only Open writes to it.
 	unrecovered map[table.RegionID]error
 
-	memBytes atomic.Int64 // of all memtables
-	room     roomSignal   // told when memBytes shrinks
+	memBytes     atomic.Int64 // of all memtables
+	room         roomSignal   // told when memBytes shrinks
+	maxTableRows int          // of one memtable; memtable.MaxRows but in tests
 
 	background errgroup.Group
 	ctx        context.Context // of background work; ends with Close
@@ -152,7 +154,8 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 		kick:  make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelFlushes),
 
-		unrecovered: make(map[table.RegionID]error),
+		unrecovered:  make(map[table.RegionID]error),
+		maxTableRows: memtable.MaxRows,
 	}
 	e.random.r = opts.Rand
 	e.readers.limit = opts.FooterBytes

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/varvedb/varve/fault"
@@ -23,7 +22,6 @@ type region struct {
 	// flushing holds the one token of whoever flushes or drops the region. It
 	// is a channel because flushing is I/O and callers may give up waiting.
 	flushing chan struct{}
-	claimed  atomic.Bool // by the flusher
 
 	mu struct {
 		sync.Mutex

@@ -23,8 +23,8 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// MaxRows is the number of rows at which a table must be sealed; the owner
-// checks Rows before it appends.
+// MaxRows is how many rows a table can hold; the owner checks Rows before it
+// appends, and seals the table.
 const MaxRows = math.MaxInt32
 
 // A Table collects the rows of one window.
