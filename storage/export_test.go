@@ -23,3 +23,24 @@ func (e *Engine) Windows(id table.RegionID) (windows int, strays bool) {
 	}
 	return 0, false
 }
+
+// AwaitDeletes returns when the files are gone that closed snapshots left.
+func (e *Engine) AwaitDeletes() { e.deletes.Wait() }
+
+// DropFooters forgets all footers, as many other files would do.
+func (e *Engine) DropFooters() {
+	for _, r := range e.openRegions() {
+		r.mu.Lock()
+		for _, f := range r.mu.version.files {
+			e.readers.forget(f.key)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// OverlapBytes returns how much is kept of the overlaps of files.
+func (e *Engine) OverlapBytes() int64 {
+	e.overlap.mu.Lock()
+	defer e.overlap.mu.Unlock()
+	return e.overlap.bytes
+}

@@ -2,12 +2,14 @@ package storage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -148,4 +150,117 @@ func TestOpenWindowsAreCountedOnce(t *testing.T) {
 func sameLines(want, got []string) string {
 	want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
 	return cmp.Diff(want, got)
+}
+
+// A gate lets no operation on keys with a prefix through until it is opened.
+type gate struct {
+	objectstore.Bucket
+	prefix string
+	open   chan struct{}
+}
+
+func (g *gate) pass(ctx context.Context, key string) error {
+	if !strings.HasPrefix(key, g.prefix) {
+		return nil
+	}
+	select {
+	case <-g.open:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (g *gate) List(ctx context.Context, prefix string) ([]objectstore.Object, error) {
+	if err := g.pass(ctx, prefix); err != nil {
+		return nil, err
+	}
+	return g.Bucket.List(ctx, prefix)
+}
+
+func (g *gate) Create(ctx context.Context, key string, ifAbsent bool) (objectstore.Writer, error) {
+	if err := g.pass(ctx, key); err != nil {
+		return nil, err
+	}
+	return g.Bucket.Create(ctx, key, ifAbsent)
+}
+
+// A client that goes away while a region is opened for it takes nobody along
+// who waits for the same region.
+func TestOpeningARegionOutlivesTheFirstCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables := new(storagetest.Tables)
+		info := limitsTable(tables, 1)
+		g := &gate{Bucket: memBucket(t), prefix: "table/1/", open: make(chan struct{})}
+		e := openOn(t, g, tables, nil)
+		snapshot := func(ctx context.Context) chan error {
+			done := make(chan error, 1)
+			go func() {
+				s, err := e.Snapshot(ctx, info)
+				if err == nil {
+					s.Close()
+				}
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		first, second := snapshot(ctx), snapshot(context.Background())
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first caller: %v", err)
+		}
+		synctest.Wait()
+		close(g.open)
+		if err := <-second; err != nil {
+			t.Errorf("the second caller: %v", err)
+		}
+	})
+}
+
+// A bucket that does not answer cannot keep an engine from closing. The rows
+// are in the log.
+func TestCloseHasABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tables, ctx := new(storagetest.Tables), context.Background()
+		info := limitsTable(tables, 1)
+		g := &gate{Bucket: memBucket(t), prefix: "table/1/0/sst/", open: make(chan struct{})}
+		disk := objectstoretest.NewMemDisk()
+		onDisk := func(o *storage.Options) { o.Disk, o.ShutdownWait = disk, time.Minute }
+		e := openOn(t, g, tables, onDisk)
+		if err := e.Write(ctx, info, 0, storagetest.Rows(info, table.Put, []any{"h", 1, 2, "s"})); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := e.Close(); !errors.Is(err, storage.ErrUnflushed) || time.Since(began) != time.Minute {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+		close(g.open)
+		e = openOn(t, g, tables, onDisk)
+		if got := storagetest.Read(t, e, info, storagetest.All(info)); sameLines([]string{"h 1 2 s"}, got) != "" {
+			t.Errorf("after the next start: %q", got)
+		}
+	})
+}
+
+// The pages of a file are found in the cache even if its footer was read again.
+func TestPagesOutliveTheirFooter(t *testing.T) {
+	store := storagetest.New(t)
+	info := limitsTable(store.Tables, 1)
+	ctx := context.Background()
+	if err := store.Write(ctx, info, 0, storagetest.Rows(info, table.Put, []any{"h", 1, 2, "s"})); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Flush(ctx, info); err != nil {
+		t.Fatal(err)
+	}
+	storagetest.Read(t, store, info, storagetest.All(info))
+	before := store.Engine().CacheStats()
+	store.Engine().DropFooters()
+	storagetest.Read(t, store, info, storagetest.All(info))
+	after := store.Engine().CacheStats()
+	if before.Pages == 0 || after.Pages != before.Pages || after.Misses != before.Misses {
+		t.Errorf("before: %+v; after: %+v", before, after)
+	}
 }
