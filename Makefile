@@ -36,7 +36,8 @@ fuzz: compiler ## run every fuzz target for FUZZTIME each (30s)
 	  done || exit 1; \
 	done
 
-crash: compiler ## kill -9 the real binary under concurrent writers, ROUNDS times (30)
+crash: compiler ## every operation of the fault sweeps; then kill -9 the real binary under writers, ROUNDS times (30)
+	$(GO) test ./storage ./storage/sst ./ingest -run 'Sweep|Model|Flipped' -count 1 -timeout 60m -args -long
 	$(GO) test ./tests -run '^TestKillUnderWriters$$' -count 1 -timeout 60m -v -args -rounds $(ROUNDS)
 
 stream: compiler ## answer STREAMROWS rows (50 million) in every format and measure the memory

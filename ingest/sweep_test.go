@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,6 +18,17 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
+var long = flag.Bool("long", false, "sweep every operation")
+
+// stride returns the step of a sweep: 1, unless time is short. It shares no
+// divisor with the numbers of ways that the sweeps go through.
+func stride() int {
+	if *long {
+		return 1
+	}
+	return 5
+}
+
 // A spine is catalog, engine and ingester on one disk, as a server opens them.
 type spine struct {
 	catalog *catalog.Catalog
@@ -29,6 +41,7 @@ type sweptEngine interface {
 	table.Writer
 	table.Reader
 	table.Maintainer
+	RemoveDropped(ctx context.Context) error
 	Close() error
 }
 
@@ -192,6 +205,7 @@ func (l ledger) recovered(t *testing.T, what string, disk objectstore.Disk) {
 			t.Fatalf("%s: open, round %d: %v", what, round, err)
 		}
 		l.check(t, what, s)
+		s.noLeftovers(t, what, disk)
 		for _, name := range []string{"cold", "wide", "gone"} {
 			l.send(s, name, fmt.Sprintf(",after%d=1", round), 100+round)
 			if l[name][fmt.Sprint(100+round)] != there {
@@ -201,6 +215,33 @@ func (l ledger) recovered(t *testing.T, what string, disk objectstore.Disk) {
 		l.check(t, what, s)
 		if err := s.engine.Close(); err != nil {
 			t.Fatalf("%s: close, round %d: %v", what, round, err)
+		}
+	}
+}
+
+// noLeftovers removes the files of dropped tables, as a start does in the
+// background, and looks whether all are gone.
+func (s *spine) noLeftovers(t *testing.T, what string, disk objectstore.Disk) {
+	t.Helper()
+	ctx := context.Background()
+	if err := s.engine.RemoveDropped(ctx); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	bucket, err := objectstore.OpenDir(disk, "data/bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := bucket.List(ctx, "table/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		var id table.ID
+		if _, err := fmt.Sscanf(o.Key, "table/%d/", &id); err != nil {
+			t.Fatalf("%s: the key %s has no table: %v", what, o.Key, err)
+		}
+		if _, ok := s.catalog.TableByID(id); !ok {
+			t.Fatalf("%s: %s of a dropped table is left", what, o.Key)
 		}
 	}
 }
@@ -238,7 +279,7 @@ func (l ledger) attempt(t *testing.T, what string, faults *objectstoretest.Fault
 // workload completes: every acknowledged row is there once, in the table that
 // it was written to, and nothing that was not sent.
 func TestSpineCrashSweep(t *testing.T) {
-	for n := 1; ; n++ {
+	for n := 1; ; n += stride() {
 		mem, l := objectstoretest.NewMemDisk(), ledger{}
 		faults := objectstoretest.NewFaults(objectstoretest.At(n, objectstoretest.Stop))
 		what := fmt.Sprintf("crash at operation %d", n)
@@ -267,7 +308,7 @@ func TestSpineFailSweep(t *testing.T) {
 		func(n int) objectstoretest.Hook { return objectstoretest.At(n, objectstoretest.Tear) },
 		func(n int) objectstoretest.Hook { return objectstoretest.FullFor(n, 40) },
 	}
-	for n := 1; ; n++ {
+	for n := 1; ; n += stride() {
 		mem, l := objectstoretest.NewMemDisk(), ledger{}
 		faults := objectstoretest.NewFaults(hooks[n%len(hooks)](n))
 		what := fmt.Sprintf("failure at operation %d", n)

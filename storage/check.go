@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ type CheckReport struct {
 	Records        int64
 	RecordRows     int64
 	Unflushed      int64     // records that a recovery would apply
-	Orphans        []string  // files that no manifest names; they take room and do no harm
+	Orphans        []string  // files that no manifest names, and whose rows are elsewhere; they only take room
+	Leftover       []string  // files of dropped tables; the next start of the server removes them
 	LastTable      table.ID  // the largest id of a table that has files or logged writes
 	Torn           []string  // what a crash left of writes that were never acknowledged
 	Problems       []Problem // what is lost, or may be
@@ -40,13 +42,24 @@ type Problem struct {
 // String says where the problem is and what it is.
 func (p Problem) String() string { return p.Path + ": " + p.Reason }
 
+// CheckOptions says what Check cannot see by itself. A zero field means its
+// default.
+type CheckOptions struct {
+	Prefix  string              // of the keys in the bucket; "table"
+	Dropped func(table.ID) bool // tables that are known to be dropped; none
+}
+
 // Check reads everything of a store that is not open: manifests, files and the
 // log. It verifies every checksum, the order of rows, and that the parts agree,
 // and changes nothing. Only what keeps it from going on is an error.
-func Check(ctx context.Context, disk objectstore.Disk, dataDir string, bucket objectstore.Bucket, prefix string) (*CheckReport, error) {
-	orElse(&prefix, "table")
-	c := &checker{ctx: ctx, disk: disk, bucket: bucket, flushed: make(map[table.RegionID]uint64)}
-	objects, err := bucket.List(ctx, prefix+"/")
+func Check(ctx context.Context, disk objectstore.Disk, dataDir string, bucket objectstore.Bucket, opts CheckOptions) (*CheckReport, error) {
+	orElse(&opts.Prefix, "table")
+	if opts.Dropped == nil {
+		opts.Dropped = func(table.ID) bool { return false }
+	}
+	c := &checker{ctx: ctx, disk: disk, bucket: bucket, opts: opts,
+		flushed: make(map[table.RegionID]uint64), unknown: make(map[table.RegionID]bool), logged: make(map[table.RegionID]*logged)}
+	objects, err := bucket.List(ctx, opts.Prefix+"/")
 	if err != nil {
 		return nil, fmt.Errorf("check: list the bucket: %w", err)
 	}
@@ -58,6 +71,9 @@ func Check(ctx context.Context, disk objectstore.Disk, dataDir string, bucket ob
 	if err := c.log(WALDir(dataDir)); err != nil {
 		return nil, fmt.Errorf("check the log: %w", err)
 	}
+	if err := c.compare(WALDir(dataDir)); err != nil {
+		return nil, fmt.Errorf("check the log beside the files: %w", err)
+	}
 	return &c.report, nil
 }
 
@@ -65,7 +81,12 @@ type checker struct {
 	ctx     context.Context // of one Check
 	disk    objectstore.Disk
 	bucket  objectstore.Bucket
+	opts    CheckOptions
 	flushed map[table.RegionID]uint64
+	unknown map[table.RegionID]bool // regions whose manifest cannot be read
+	logged  map[table.RegionID]*logged
+	orphans []orphan
+	missing []uint64 // segments
 	report  CheckReport
 }
 
@@ -111,6 +132,10 @@ func groupByRegion(objects []objectstore.Object) (regions []*regionObjects) {
 func (c *checker) region(r *regionObjects) error {
 	c.report.Regions++
 	c.report.LastTable = max(c.report.LastTable, r.id.Table())
+	if c.opts.Dropped(r.id.Table()) {
+		c.report.Leftover = append(c.report.Leftover, slices.Sorted(maps.Keys(r.files))...)
+		return nil
+	}
 	m, err := manifest.Open(c.ctx, c.bucket, manifestPrefix(r.prefix), manifest.Options{
 		Salvage: func(key string, err error) { c.problem(key, "%v", err) },
 	})
@@ -119,6 +144,7 @@ func (c *checker) region(r *regionObjects) error {
 			return c.ctx.Err()
 		}
 		c.problem(manifestPrefix(r.prefix), "%v", err)
+		c.unknown[r.id] = true
 		return nil
 	}
 	v := m.Version()
@@ -138,16 +164,15 @@ func (c *checker) region(r *regionObjects) error {
 			c.problem(key, "it holds sequence %d, and the manifest says that %d is the last flushed one", f.MaxSequence, v.FlushedSequence)
 		}
 	}
-	for key := range r.files {
-		c.report.Orphans = append(c.report.Orphans, key)
+	for _, key := range slices.Sorted(maps.Keys(r.files)) {
+		c.orphans = append(c.orphans, orphan{r.id, key})
 	}
-	slices.Sort(c.report.Orphans)
 	return nil
 }
 
 func (c *checker) log(dir string) error {
-	report, err := wal.Check(c.ctx, c.disk, dir, func(r wal.Record) error {
-		c.record(dir, r)
+	report, err := wal.Check(c.ctx, c.disk, dir, func(segment uint64, r wal.Record) error {
+		c.record(dir, segment, r)
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,9 +181,12 @@ func (c *checker) log(dir string) error {
 	if err != nil {
 		return err
 	}
-	c.report.Segments = report.Segments
+	c.report.Segments, c.missing = report.Segments, report.Missing
 	for _, d := range report.Damage {
 		c.problem(dir, "%s", d.String())
+		if d.HeaderIntact { // said already; not missing besides
+			c.loggedOf(d.Region).add(d.Segment, d.Sequence)
+		}
 	}
 	for _, d := range report.Torn {
 		c.report.Torn = append(c.report.Torn, dir+": "+d.String())
@@ -166,8 +194,9 @@ func (c *checker) log(dir string) error {
 	return nil
 }
 
-func (c *checker) record(dir string, r wal.Record) {
+func (c *checker) record(dir string, segment uint64, r wal.Record) {
 	c.report.Records++
+	c.loggedOf(r.Region).add(segment, r.Sequence)
 	c.report.LastTable = max(c.report.LastTable, r.Region.Table())
 	if r.Sequence > c.flushed[r.Region] {
 		c.report.Unflushed++

@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +16,7 @@ import (
 )
 
 // contents returns all files of a disk.
-func contents(t *testing.T, d objectstore.Disk, dir string, files map[string][]byte) {
+func contents(t testing.TB, d objectstore.Disk, dir string, files map[string][]byte) {
 	t.Helper()
 	entries, err := d.ReadDir(dir)
 	if err != nil {
@@ -42,7 +43,7 @@ func contents(t *testing.T, d objectstore.Disk, dir string, files map[string][]b
 }
 
 // diskWith makes a disk of files, of which one has one bit flipped.
-func diskWith(t *testing.T, files map[string][]byte, damaged string, at int) *objectstoretest.MemDisk {
+func diskWith(t testing.TB, files map[string][]byte, damaged string, at int) *objectstoretest.MemDisk {
 	t.Helper()
 	d := objectstoretest.NewMemDisk()
 	for name, data := range files {
@@ -50,7 +51,7 @@ func diskWith(t *testing.T, files map[string][]byte, damaged string, at int) *ob
 			data = slices.Clone(data)
 			data[at] ^= 1 << (at % 8)
 		}
-		if err := d.MkdirAll(path.Dir(name)); err != nil {
+		if err := objectstore.MakeDir(d, path.Dir(name)); err != nil {
 			t.Fatal(err)
 		}
 		f, err := d.Create(name)
@@ -60,7 +61,9 @@ func diskWith(t *testing.T, files map[string][]byte, damaged string, at int) *ob
 		if _, err := f.Write(data); err != nil {
 			t.Fatal(err)
 		}
-		_ = f.Close()
+		if err := errors.Join(f.Sync(), f.Close(), d.SyncDir(path.Dir(name))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return d
 }
@@ -95,7 +98,7 @@ func TestEveryFlippedByteIsReported(t *testing.T) {
 			checkDamaged(t, store.Tables, info, want, diskWith(t, files, name, at), name, at)
 		}
 	}
-	report, err := storage.Check(ctx, store.Disk, "data", openBucket(t, store.Disk), "")
+	report, err := storage.Check(ctx, store.Disk, "data", openBucket(t, store.Disk), storage.CheckOptions{})
 	if err != nil || len(report.Problems) > 0 || report.Files != 1 || report.Records == 0 {
 		t.Errorf("check of the undamaged store: %+v, %v", report, err)
 	}
@@ -115,7 +118,7 @@ func checkDamaged(t *testing.T, tables *storagetest.Tables, info *table.Info, wa
 	t.Helper()
 	ctx := context.Background()
 	bucket := openBucket(t, d)
-	report, err := storage.Check(ctx, d, "data", bucket, "")
+	report, err := storage.Check(ctx, d, "data", bucket, storage.CheckOptions{})
 	if err == nil && len(report.Problems)+len(report.Torn) == 0 {
 		t.Errorf("%s at %d: a flipped bit was not found", name, at)
 	}

@@ -3,14 +3,15 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/varvedb/varve/table"
 )
 
 // Drop forgets a table that the catalog no longer holds. Snapshots that have
-// it pinned can be read to their end; files go when the last one is closed. A
-// crash before that leaves files that nothing names.
+// it pinned can be read to their end; files go when the last one is closed.
+// What a crash before that leaves is removed after the next Open.
 func (e *Engine) Drop(ctx context.Context, id table.ID) error {
 	open, err := e.takeRegions(ctx, id)
 	if err != nil {
@@ -27,6 +28,7 @@ func (e *Engine) Drop(ctx context.Context, id table.ID) error {
 // takeRegions removes the table's open regions from the engine.
 func (e *Engine) takeRegions(ctx context.Context, id table.ID) ([]*region, error) {
 	e.mu.Lock()
+	e.mu.dropped[id] = true
 	var slots []*slot
 	for regionID, s := range e.mu.regions {
 		if regionID.Table() == id {
@@ -105,4 +107,63 @@ func (e *Engine) deleteClosed(ctx context.Context, id table.ID, open []*region) 
 		}
 	}
 	return nil
+}
+
+// RemoveDropped deletes the files of tables that the catalog knows to be
+// dropped: their ids are below NextTable and it does not hold them. A crash
+// between the catalog's edit and the end of Drop leaves such files. Open starts
+// it in the background; without NextTable it does nothing.
+//
+// A table that is dropped while the engine runs is Drop's alone, because
+// snapshots may have its files pinned.
+func (e *Engine) RemoveDropped(ctx context.Context) error {
+	if e.opts.NextTable == 0 {
+		return nil
+	}
+	objects, err := e.opts.Bucket.List(ctx, e.opts.Prefix+"/")
+	if err != nil {
+		return fmt.Errorf("remove files of dropped tables: %w", err)
+	}
+	// Manifests go last, so that what is left of a table says what it was.
+	for _, manifests := range []bool{false, true} {
+		for _, o := range objects {
+			id, ok := tableOf(e.opts.Prefix, o.Key)
+			if !ok || strings.Contains(o.Key, "/manifest/") != manifests || !e.isLeftover(id) {
+				continue
+			}
+			if err := e.opts.Bucket.Delete(ctx, o.Key); err != nil {
+				return fmt.Errorf("remove files of dropped table %d: delete %s: %w", id, o.Key, err)
+			}
+			e.opts.Logger.Info("storage: a file of a dropped table is removed", "key", o.Key)
+		}
+	}
+	return nil
+}
+
+// tableOf returns the table that an object belongs to.
+func tableOf(prefix, key string) (table.ID, bool) {
+	rest, ok := strings.CutPrefix(key, prefix+"/")
+	word, _, found := strings.Cut(rest, "/")
+	id, err := strconv.ParseUint(word, 10, 32)
+	return table.ID(id), ok && found && err == nil && id > 0
+}
+
+// isLeftover reports whether the table was dropped before the engine opened: a
+// region of it can never be open. Whoever opens a region enters its slot
+// before it asks for the table, so that one of the two shows it here.
+func (e *Engine) isLeftover(id table.ID) bool {
+	if _, ok := e.opts.Tables.TableByID(id); ok || id >= e.opts.NextTable {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.dropped[id] {
+		return false
+	}
+	for region := range e.mu.regions {
+		if region.Table() == id {
+			return false
+		}
+	}
+	return true
 }

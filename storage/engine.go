@@ -120,6 +120,8 @@ type Engine struct {
 	// must not be given to others. Only Open writes to it.
 	unrecovered map[table.RegionID]error
 
+	recovered relief // what Open did about memory; for tests
+
 	memBytes     atomic.Int64 // of all memtables
 	room         roomSignal   // told when memBytes shrinks
 	maxTableRows int          // of one memtable; memtable.MaxRows but in tests
@@ -135,6 +137,7 @@ type Engine struct {
 	mu struct {
 		sync.Mutex
 		regions map[table.RegionID]*slot
+		dropped map[table.ID]bool // by Drop since Open
 		closed  bool
 	}
 }
@@ -169,6 +172,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	e.readers.limit = opts.FooterBytes
 	e.overlap.limit = opts.PageCacheBytes / 8
 	e.mu.regions = make(map[table.RegionID]*slot)
+	e.mu.dropped = make(map[table.ID]bool)
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
 	e.metrics = newMetrics(e)
 	err := e.checkCatalog(ctx)
@@ -186,6 +190,12 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	}
 	e.background.Go(e.runFlusher)
 	e.wakeFlusher()
+	e.background.Go(func() error {
+		if err := e.RemoveDropped(e.ctx); err != nil && e.ctx.Err() == nil {
+			e.opts.Logger.Warn("storage: files of dropped tables stay until the next start", "error", err)
+		}
+		return nil
+	})
 	return e, nil
 }
 

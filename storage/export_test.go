@@ -38,9 +38,14 @@ func (e *Engine) DropFooters() {
 	}
 }
 
-// OverlapBytes returns how much is kept of the overlaps of files.
-func (e *Engine) OverlapBytes() int64 {
-	e.overlap.mu.Lock()
-	defer e.overlap.mu.Unlock()
-	return e.overlap.bytes
+// RecoveryRelief returns how often Open flushed, and the largest size of the
+// memtables while it replayed the log.
+func (e *Engine) RecoveryRelief() (flushes int, peak int64) {
+	return e.recovered.flushes, e.recovered.peak
+}
+
+// RelocateOldest copies the regions' records from the log's oldest closed
+// segment to its head.
+func (e *Engine) RelocateOldest(regions ...table.RegionID) error {
+	return e.relocate(e.log.Pressure().Segment, regions)
 }

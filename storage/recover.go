@@ -56,6 +56,7 @@ type recovery struct {
 	regions map[table.RegionID]*recovered
 	skipped int64 // records of tables that are gone
 	broken  int64 // records that are intact and cannot be applied
+	relief  relief
 }
 
 // A recovered is one region during recovery.
@@ -117,9 +118,9 @@ func (rec *recovery) record(r wal.Record) error {
 		given = 0
 	}
 	to.region.mu.Lock()
-	defer to.region.mu.Unlock()
 	to.region.applyLocked(to.info, given.Nanoseconds(), rows, r.Sequence)
-	return nil
+	to.region.mu.Unlock()
+	return rec.relieve(r.Region)
 }
 
 // fit makes logged rows fit the table as it is now: fields that were dropped
@@ -213,5 +214,7 @@ func (rec *recovery) finish(report wal.Report) {
 		to.region.mu.Unlock()
 	}
 	rec.e.opts.Logger.Info("storage: recovered", "segments", report.Segments, "records", report.Records,
-		"damaged", len(report.Damage), "torn", len(report.Torn), "skipped", rec.skipped, "broken", rec.broken, "regions", len(rec.regions))
+		"damaged", len(report.Damage), "torn", len(report.Torn), "skipped", rec.skipped, "broken", rec.broken, "regions", len(rec.regions),
+		"flushes", rec.relief.flushes, "peak_bytes", rec.relief.peak)
+	rec.e.recovered = rec.relief
 }

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,17 @@ import (
 	"github.com/varvedb/varve/storage/wal"
 	"github.com/varvedb/varve/table"
 )
+
+var long = flag.Bool("long", false, "sweep every operation and run all seeds")
+
+// stride returns the step of a sweep: 1, unless time is short. It is odd, so
+// that what depends on the parity of an operation's number is met.
+func stride(short int) int {
+	if *long {
+		return 1
+	}
+	return short
+}
 
 // A sweep runs one workload again and again, each time with trouble at the
 // next operation, and compares what is read afterwards with what was
@@ -191,7 +203,7 @@ func atoi(s string) (n int) {
 // workload completes, and recovers from what had been synced by then, or from
 // that and some of the rest.
 func TestCrashSweep(t *testing.T) {
-	for n := 1; ; n++ {
+	for n := 1; ; n += stride(3) {
 		s, mem := newSweep(), objectstoretest.NewMemDisk()
 		faults := objectstoretest.NewFaults(objectstoretest.At(n, objectstoretest.Stop))
 		h, points := s.attempt(t, faults.Disk(mem))
@@ -227,7 +239,7 @@ func (s *sweep) attempt(t *testing.T, disk objectstore.Disk) (*history, []int) {
 func TestFailSweep(t *testing.T) {
 	for _, action := range []objectstoretest.Action{objectstoretest.Fail, objectstoretest.After, objectstoretest.Tear, objectstoretest.Full} {
 		t.Run(action.String(), func(t *testing.T) {
-			for n := 1; ; n += 7 {
+			for n := 1; ; n += stride(15) {
 				s, mem := newSweep(), objectstoretest.NewMemDisk()
 				hook := objectstoretest.At(n, action)
 				if action == objectstoretest.Full {

@@ -47,21 +47,24 @@ func TestRowsOutliveAStop(t *testing.T) {
 }
 
 // TestKillUnderWriters kills the server again and again while writers write,
-// tables appear, columns are added and tables are flushed. After each restart
-// every acknowledged row is there once with its value, and nothing that was
-// never sent.
+// tables appear, tags and fields are added, and tables are flushed, dropped and
+// made again. After each kill varve check finds nothing wrong, and after each
+// restart every acknowledged row is there once with its value, and nothing that
+// was never sent.
 func TestKillUnderWriters(t *testing.T) {
 	target := startStandalone(t)
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	writers := make([]*crashWriter, 4)
 	for i := range writers {
-		writers[i] = &crashWriter{id: i, rng: rand.New(rand.NewPCG(seed, uint64(i)+1))}
+		writers[i] = &crashWriter{id: i, side: sideTable{name: fmt.Sprintf("side_%d", i)}, rng: rand.New(rand.NewPCG(seed, uint64(i)+1))}
 	}
 	for round := range *rounds {
 		runCrashRound(t, target, writers, int64(20+rng.IntN(300)))
 		for _, w := range writers {
-			w.check(t, target, fmt.Sprintf("seed %d, round %d", seed, round))
+			when := fmt.Sprintf("seed %d, round %d", seed, round)
+			w.check(t, target, when)
+			w.side.check(t, target, when)
 		}
 		if t.Failed() {
 			return
@@ -71,14 +74,14 @@ func TestKillUnderWriters(t *testing.T) {
 
 // runCrashRound lets the writers write until some batches are acknowledged,
 // kills the server in the middle of what they do then, and starts it again.
-func runCrashRound(t *testing.T, target Target, writers []*crashWriter, batches int64) {
+func runCrashRound(t *testing.T, target *standalone, writers []*crashWriter, batches int64) {
 	t.Helper()
 	var acknowledged atomic.Int64
 	enough := make(chan struct{}) // closed by the writer whose batch is the last of the round
 	var group sync.WaitGroup
 	for _, w := range writers {
 		group.Go(func() {
-			for w.writeBatch(target) == nil {
+			for w.writeBatch(target) == nil && w.side.step(target) == nil {
 				if acknowledged.Add(1) == batches {
 					close(enough)
 				}
@@ -101,6 +104,9 @@ func runCrashRound(t *testing.T, target Target, writers []*crashWriter, batches 
 	}
 	target.Kill()
 	<-ended
+	if code, out := runToEnd(t, nil, "check", target.home); code != 0 {
+		t.Errorf("check after a kill: exit code %d:\n%s", code, out)
+	}
 	target.Start()
 }
 
@@ -112,6 +118,7 @@ func isGone(err error) bool { return !strings.Contains(err.Error(), "status 4") 
 type crashWriter struct {
 	id           int
 	rng          *rand.Rand
+	side         sideTable
 	sent         int // rows that were ever sent: 0 … sent-1
 	acknowledged []bool
 }
@@ -126,7 +133,11 @@ func (w *crashWriter) writeBatch(target Target) error {
 		if row%50 == 49 {
 			field = fmt.Sprintf("extra%d", row/50%40) // now and then a new column
 		}
-		lines[i] = fmt.Sprintf("crash_%d,shard=s%d n=%di,%s=%d.25 %d", w.id, row%7, row, field, row, row)
+		tag := ""
+		if row%70 == 69 {
+			tag = fmt.Sprintf(",tag%d=x", row/70%20) // and a new tag, which changes the keys of series
+		}
+		lines[i] = fmt.Sprintf("crash_%d,shard=s%d%s n=%di,%s=%d.25 %d", w.id, row%7, tag, row, field, row, row)
 	}
 	w.sent += n
 	err := writeLines(target, lines...)
@@ -161,6 +172,62 @@ func (w *crashWriter) check(t *testing.T, target Target, when string) {
 	for n, acknowledged := range w.acknowledged {
 		if acknowledged && !seen[n] {
 			t.Errorf("%s: table crash_%d lost row %d, which was acknowledged", when, w.id, n)
+		}
+	}
+}
+
+// A sideTable is made by a writer, gets some rows, is dropped, and is made
+// again under the same name.
+type sideTable struct {
+	name         string
+	generation   int
+	sent         int   // rows of this generation
+	acknowledged []int // of them
+	dropping     bool  // a drop was sent whose answer nobody has
+}
+
+// step sends one row, or drops the table when it has some. After a drop without
+// an answer the next step is another one.
+func (s *sideTable) step(target Target) error {
+	if s.dropping || s.sent >= 4 {
+		s.dropping = true
+		if _, err := runSQL(target, "DROP TABLE IF EXISTS "+s.name); err != nil {
+			return err
+		}
+		*s = sideTable{name: s.name, generation: s.generation + 1}
+		return nil
+	}
+	n := s.sent
+	s.sent++
+	err := writeLines(target, fmt.Sprintf("%s,gen=g%d n=%di,own%d=1 %d", s.name, s.generation, n, s.generation%30, n))
+	if err == nil {
+		s.acknowledged = append(s.acknowledged, n)
+	}
+	return err
+}
+
+// check compares what is read with what was sent. A drop is done whole or not
+// at all, so that a table that is there has all its rows.
+func (s *sideTable) check(t *testing.T, target Target, when string) {
+	t.Helper()
+	if _, err := runSQL(target, "DESCRIBE TABLE "+s.name); err != nil {
+		if isGone(err) || len(s.acknowledged) > 0 && !s.dropping {
+			t.Errorf("%s: table %s, with the acknowledged rows %v: %v", when, s.name, s.acknowledged, err)
+		}
+		return
+	}
+	seen := make(map[int]bool)
+	for _, got := range rowsOf(t, target, "SELECT gen, n FROM "+s.name) {
+		var gen string
+		var n int
+		if _, err := fmt.Sscan(got, &gen, &n); err != nil || gen != fmt.Sprintf("g%d", s.generation) || n >= s.sent || seen[n] {
+			t.Errorf("%s: table %s, generation %d, of which %d rows were sent, has the row %q (seen before: %v)", when, s.name, s.generation, s.sent, got, seen[n])
+		}
+		seen[n] = true
+	}
+	for _, n := range s.acknowledged {
+		if !seen[n] {
+			t.Errorf("%s: table %s lost row %d of generation %d, which was acknowledged", when, s.name, n, s.generation)
 		}
 	}
 }

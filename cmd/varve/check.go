@@ -44,21 +44,28 @@ func check(ctx context.Context, w io.Writer, home string) error {
 	if err != nil {
 		return fmt.Errorf("%s is not a data directory: %w", home, err)
 	}
-	problems, next, tables, err := checkCatalog(ctx, bucket)
+	problems, view, err := checkCatalog(ctx, bucket)
 	if err != nil {
 		return err
 	}
-	report, err := storage.Check(ctx, disk, home, bucket, "")
+	report, err := storage.Check(ctx, disk, home, bucket, checkOptions(view, len(problems) == 0))
 	if err != nil {
 		return err
 	}
 	problems = append(problems, report.Problems...)
+	next, tables := table.ID(0), 0
+	if view != nil {
+		next, tables = view.NextID(), countTables(view)
+	}
 	if next > 0 && report.LastTable >= next {
 		problems = append(problems, storage.Problem{Path: server.CatalogPrefix, Reason: fmt.Sprintf(
 			"it is older than the data: there is a table %d, and its next new table would be number %d", report.LastTable, next)})
 	}
 	for _, key := range report.Orphans {
 		fmt.Fprintf(w, "not in any manifest, harmless: %s\n", key)
+	}
+	for _, key := range report.Leftover {
+		fmt.Fprintf(w, "of a dropped table, removed by the next start: %s\n", key)
 	}
 	for _, torn := range report.Torn {
 		fmt.Fprintf(w, "torn, as a crash leaves it, or cut off later: %s\n", torn)
@@ -95,27 +102,39 @@ func lockForReading(disk objectstore.Disk, name string) (unlock func(), err erro
 	return func() { _ = l.Close() }, nil // the end of the process would do it too
 }
 
-// checkCatalog returns what is wrong with the catalog, the id of the next
-// table it would create, 0 if that is not known, and how many tables it has.
-func checkCatalog(ctx context.Context, bucket objectstore.Bucket) (problems []storage.Problem, next table.ID, tables int, err error) {
+// checkCatalog returns what is wrong with the catalog, and the catalog as far
+// as it can be read, nil if not at all.
+func checkCatalog(ctx context.Context, bucket objectstore.Bucket) (problems []storage.Problem, view *catalog.View, err error) {
 	wrong := func(key string, err error) {
 		problems = append(problems, storage.Problem{Path: key, Reason: err.Error()})
 	}
 	_, state, err := editlog.Open(ctx, bucket, server.CatalogPrefix, editlog.Options{Salvage: wrong})
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, nil, err
 	}
-	view, err := catalog.Replay(state)
-	if err != nil {
+	if view, err = catalog.Replay(state); err != nil {
 		wrong(server.CatalogPrefix, err)
-		return problems, 0, 0, nil
+		return problems, nil, nil
 	}
+	return problems, view, nil
+}
+
+// checkOptions says which tables are dropped, which only an intact catalog knows.
+func checkOptions(view *catalog.View, intact bool) storage.CheckOptions {
+	if view == nil || !intact {
+		return storage.CheckOptions{}
+	}
+	return storage.CheckOptions{Dropped: func(id table.ID) bool {
+		_, there := view.TableByID(id)
+		return !there && id < view.NextID()
+	}}
+}
+
+func countTables(view *catalog.View) (n int) {
 	for _, db := range view.Databases() {
-		list, err := view.Tables(db.Name)
-		if err != nil {
-			return nil, 0, 0, err
+		if list, err := view.Tables(db.Name); err == nil {
+			n += len(list)
 		}
-		tables += len(list)
 	}
-	return problems, view.NextID(), tables, nil
+	return n
 }

@@ -32,6 +32,21 @@ func Describe(ctx context.Context, bucket objectstore.Bucket, key string, w io.W
 	return p.err
 }
 
+// Sequences returns the smallest and the largest sequence of a file's rows. It
+// needs no Meta, and so cannot verify the footer.
+func Sequences(ctx context.Context, bucket objectstore.Bucket, key string) (first, last uint64, err error) {
+	r := &Reader{bucket: bucket, key: key}
+	object, err := bucket.Stat(ctx, key)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read sst %s: %w", key, err)
+	}
+	defer r.guard(0, &err)
+	if err := r.readTail(ctx, object.Size); err != nil {
+		return 0, 0, err
+	}
+	return r.footer.info.MinSequence, r.footer.info.MaxSequence, nil
+}
+
 // readTail finds the footer from the file's end. The page indexes, which lie
 // before the Parquet footer, are read too.
 func (r *Reader) readTail(ctx context.Context, size int64) error {

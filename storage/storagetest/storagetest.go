@@ -94,6 +94,9 @@ func (s *Store) open(t testing.TB) {
 // Engine returns the engine itself.
 func (s *Store) Engine() *storage.Engine { return s.engine }
 
+// SetNextTable sets what the next Open is told of the catalog.
+func (s *Store) SetNextTable(next table.ID) { s.opts.NextTable = next }
+
 // Restart closes the engine, which flushes, and opens it again.
 func (s *Store) Restart(t testing.TB) {
 	t.Helper()

@@ -22,6 +22,11 @@ type Report struct {
 	// record of a segment. In the newest segment that cannot be told from
 	// damage to its last records.
 	Torn []Damage
+
+	// Missing are segments that the one after them names and that are not
+	// there. Those whose records are all flushed or relocated are deleted, so
+	// only the sequences of the records say whether anything is lost.
+	Missing []uint64
 }
 
 // Segments returns the paths of the segments in dir, oldest first.
@@ -65,13 +70,16 @@ func (l *Log) Replay(ctx context.Context, fn func(Record) error) (Report, error)
 	return r.report, nil
 }
 
-// Check reads the log in dir as Replay does, and changes nothing. fn may be
-// nil.
-func Check(ctx context.Context, d objectstore.Disk, dir string, fn func(Record) error) (Report, error) {
-	if fn == nil {
-		fn = func(Record) error { return nil }
+// Check reads the log in dir as Replay does, and changes nothing. fn is told
+// the number of the segment that holds the record; it may be nil.
+func Check(ctx context.Context, d objectstore.Disk, dir string, fn func(segment uint64, r Record) error) (Report, error) {
+	r := replay{disk: d, dir: dir, ctx: ctx}
+	r.fn = func(rec Record) error {
+		if fn == nil {
+			return nil
+		}
+		return fn(r.current, rec)
 	}
-	r := replay{disk: d, dir: dir, ctx: ctx, fn: fn}
 	if err := r.run(); err != nil {
 		return r.report, fmt.Errorf("check wal: %w", err)
 	}
@@ -85,6 +93,7 @@ type replay struct {
 	ctx     context.Context // of one Replay
 	fn      func(Record) error
 	report  Report
+	current uint64 // the segment that is being read
 	last    uint64 // the newest segment and where its last intact record ends
 	lastEnd int64
 }
@@ -171,6 +180,8 @@ func (r *replay) segment(name string, known int64) error {
 		r.log.track(s)
 	}
 	r.report.Segments++
+	r.current = s.number
+	before := r.last
 	var trailing []Damage // damage with no intact record behind it
 	info, err := ReadSegment(r.disk, name, func(e Entry) error {
 		if err := r.ctx.Err(); err != nil {
@@ -188,6 +199,9 @@ func (r *replay) segment(name string, known int64) error {
 		return err
 	}
 	r.classify(s, trailing, known, true)
+	if info.HeaderIntact && info.Previous > before {
+		r.report.Missing = append(r.report.Missing, info.Previous)
+	}
 	if known > info.Size {
 		r.report.Damage = append(r.report.Damage, Damage{Segment: s.number, Offset: info.Size,
 			Length: known - info.Size, Reason: "the file ends before its last acknowledged record"})
