@@ -60,7 +60,7 @@ type Options struct {
 	FlushBackoff   time.Duration // wait after a failed flush, doubled each time up to a minute; 1s
 	MemtableBytes  int64         // budget of all memtables; at half of it the largest are flushed, over it writes wait; 512 MiB
 	WriteWait      time.Duration // how long a write waits for memory; 10s
-	PageCacheBytes int64         // decoded pages of SSTs; 256 MiB
+	PageCacheBytes int64         // decoded pages of SSTs and, an eighth, how these overlap; 256 MiB
 	SeriesRows     int           // rows a series must have on average for a file to get a series index; 8; negative: none gets one
 	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
 	ShutdownWait   time.Duration // how long Close may flush; 30s
@@ -161,7 +161,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	opts = opts.withDefaults()
 	e := &Engine{
 		opts:  opts,
-		pages: cache.New(opts.PageCacheBytes),
+		pages: cache.New(opts.PageCacheBytes - opts.PageCacheBytes/8),
 		kick:  make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelFlushes),
 

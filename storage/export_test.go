@@ -49,3 +49,18 @@ func (e *Engine) RecoveryRelief() (flushes int, peak int64) {
 func (e *Engine) RelocateOldest(regions ...table.RegionID) error {
 	return e.relocate(e.log.Pressure().Segment, regions)
 }
+
+// LargestTable returns the rows of the region's longest memtable that takes
+// rows.
+func (e *Engine) LargestTable(id table.RegionID) (rows int) {
+	for _, r := range e.openRegions() {
+		if r.id == id {
+			r.mu.Lock()
+			for _, t := range r.memtablesLocked() {
+				rows = max(rows, t.Rows())
+			}
+			r.mu.Unlock()
+		}
+	}
+	return rows
+}

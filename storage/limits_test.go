@@ -103,6 +103,9 @@ func TestFullMemtable(t *testing.T) {
 		if err := store.Write(context.Background(), info, 0, storagetest.Rows(info, table.Put, rows...)); err != nil {
 			t.Fatal(err)
 		}
+		if n := store.Engine().LargestTable(info.ID.Region(0)); n == 0 || n > 10 {
+			t.Fatalf("a memtable has %d rows", n)
+		}
 		want = append(want, fmt.Sprintf("h %d %d a", 3*i+1, i), fmt.Sprintf("h %d %d b", 3*i+2, i))
 	}
 	want = append(want, "h 0 14 new")
@@ -222,26 +225,23 @@ func TestOpeningARegionOutlivesTheFirstCaller(t *testing.T) {
 // A bucket that does not answer cannot keep an engine from closing. The rows
 // are in the log.
 func TestCloseHasABound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tables, ctx := new(storagetest.Tables), context.Background()
-		info := limitsTable(tables, 1)
-		g := &gate{Bucket: memBucket(t), prefix: "table/1/0/sst/", open: make(chan struct{})}
-		disk := objectstoretest.NewMemDisk()
-		onDisk := func(o *storage.Options) { o.Disk, o.ShutdownWait = disk, time.Minute }
-		e := openOn(t, g, tables, onDisk)
-		if err := e.Write(ctx, info, 0, storagetest.Rows(info, table.Put, []any{"h", 1, 2, "s"})); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if err := e.Close(); !errors.Is(err, storage.ErrUnflushed) || time.Since(began) != time.Minute {
-			t.Errorf("closed after %v: %v", time.Since(began), err)
-		}
-		close(g.open)
-		e = openOn(t, g, tables, onDisk)
-		if got := storagetest.Read(t, e, info, storagetest.All(info)); sameLines([]string{"h 1 2 s"}, got) != "" {
-			t.Errorf("after the next start: %q", got)
-		}
-	})
+	tables, ctx := new(storagetest.Tables), context.Background()
+	info := limitsTable(tables, 1)
+	g := &gate{Bucket: memBucket(t), prefix: "table/1/0/sst/", open: make(chan struct{})}
+	disk := objectstoretest.NewMemDisk()
+	onDisk := func(o *storage.Options) { o.Disk, o.ShutdownWait = disk, 10*time.Millisecond }
+	e := openOn(t, g, tables, onDisk)
+	if err := e.Write(ctx, info, 0, storagetest.Rows(info, table.Put, []any{"h", 1, 2, "s"})); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); !errors.Is(err, storage.ErrUnflushed) {
+		t.Errorf("closed: %v", err)
+	}
+	close(g.open)
+	e = openOn(t, g, tables, onDisk)
+	if got := storagetest.Read(t, e, info, storagetest.All(info)); sameLines([]string{"h 1 2 s"}, got) != "" {
+		t.Errorf("after the next start: %q", got)
+	}
 }
 
 // The pages of a file are found in the cache even if its footer was read again.
