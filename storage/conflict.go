@@ -3,10 +3,10 @@ package storage
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"hash/maphash"
 	"slices"
-	"strings"
-	"sync"
+	"unsafe"
 
 	"github.com/varvedb/varve/storage/memtable"
 	"github.com/varvedb/varve/storage/run"
@@ -188,7 +188,7 @@ func (p *planner) conflicts(sources []*source, others func(i int) []table.TimeRa
 	return f.stretches()
 }
 
-// timesOf returns the times of sources other than number except, as few
+// timesOf returns the times of the sources whose numbers are wanted, as few
 // disjoint ranges.
 func timesOf(sources []*source, wanted func(i int) bool) []table.TimeRange {
 	var ranges []table.TimeRange
@@ -282,29 +282,15 @@ func joinStretches(a, b []run.Stretch) []run.Stretch {
 	return out
 }
 
-// A conflictCache keeps the stretches of sets of files of one version.
-type conflictCache struct {
-	mu   sync.Mutex
-	sets map[string][][]run.Stretch
-}
-
-// maxConflictSets is how many sets of files are remembered: time ranges of
-// queries choose different ones.
-const maxConflictSets = 16
-
 // fileStretches returns the stretches of files without regard to predicates.
 // Who asks must know a stretch of a series that he does not want from others.
+// They are the same for every scan that needs these files.
 func (p *planner) fileStretches(files []*source) [][]run.Stretch {
-	names := make([]string, len(files))
-	for i, s := range files {
-		names[i] = s.file.Name
+	var set []byte
+	for _, s := range files {
+		set = binary.BigEndian.AppendUint64(set, s.file.number)
 	}
-	set := strings.Join(names, "/")
-	c := &files[0].version.conflicts
-	c.mu.Lock()
-	known, ok := c.sets[set]
-	c.mu.Unlock()
-	if ok {
+	if known, ok := p.e.overlap.get(string(set)); ok {
 		return known
 	}
 	whole := make([]*source, len(files))
@@ -316,11 +302,10 @@ func (p *planner) fileStretches(files []*source) [][]run.Stretch {
 	found := p.conflicts(whole, func(i int) []table.TimeRange {
 		return timesOf(whole, func(n int) bool { return n != i })
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sets == nil || len(c.sets) >= maxConflictSets {
-		c.sets = make(map[string][][]run.Stretch)
+	size := int64(len(set))
+	for _, list := range found {
+		size += int64(cap(list)) * int64(unsafe.Sizeof(run.Stretch{}))
 	}
-	c.sets[set] = found
+	p.e.overlap.put(string(set), found, size)
 	return found
 }

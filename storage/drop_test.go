@@ -102,6 +102,7 @@ func TestPinnedFilesOfADropStay(t *testing.T) {
 		t.Errorf("the snapshot reads %v", got)
 	}
 	snap.Close()
+	store.Engine().AwaitDeletes()
 	if left := store.Keys(t); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}

@@ -29,10 +29,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/storage/cache"
+	"github.com/varvedb/varve/storage/memtable"
+	"github.com/varvedb/varve/storage/run"
+	"github.com/varvedb/varve/storage/sst"
 	"github.com/varvedb/varve/storage/wal"
 	"github.com/varvedb/varve/table"
 )
@@ -56,9 +60,10 @@ type Options struct {
 	FlushBackoff   time.Duration // wait after a failed flush, doubled each time up to a minute; 1s
 	MemtableBytes  int64         // budget of all memtables; at half of it the largest are flushed, over it writes wait; 512 MiB
 	WriteWait      time.Duration // how long a write waits for memory; 10s
-	PageCacheBytes int64         // decoded pages of SSTs; 256 MiB
+	PageCacheBytes int64         // decoded pages of SSTs and, an eighth, how these overlap; 256 MiB
 	SeriesRows     int           // rows a series must have on average for a file to get a series index; 8; negative: none gets one
 	FooterBytes    int64         // decoded footers of SSTs; 64 MiB
+	ShutdownWait   time.Duration // how long Close may flush; 30s
 	WAL            wal.Options
 
 	Now        func() time.Time      // time.Now
@@ -76,6 +81,7 @@ func (o Options) withDefaults() Options {
 	orElse(&o.WriteWait, 10*time.Second)
 	orElse(&o.PageCacheBytes, 256<<20)
 	orElse(&o.FooterBytes, 64<<20)
+	orElse(&o.ShutdownWait, 30*time.Second)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -101,7 +107,9 @@ type Engine struct {
 	opts    Options
 	log     *wal.Log
 	pages   *cache.Cache
-	readers readerCache
+	readers lru[*sst.Reader]     // by key
+	opening singleflight.Group   // of readers
+	overlap lru[[][]run.Stretch] // what fileStretches found, by the numbers of the files
 	metrics *metrics
 	random  lockedReader
 	damaged damage
@@ -114,10 +122,12 @@ type Engine struct {
 
 	recovered relief // what Open did about memory; for tests
 
-	memBytes atomic.Int64 // of all memtables
-	room     roomSignal   // told when memBytes shrinks
+	memBytes     atomic.Int64 // of all memtables
+	room         roomSignal   // told when memBytes shrinks
+	maxTableRows int          // of one memtable; memtable.MaxRows but in tests
 
 	background errgroup.Group
+	deletes    sync.WaitGroup  // of files, begun while the engine is not closed
 	ctx        context.Context // of background work; ends with Close
 	stop       context.CancelFunc
 	kick       chan struct{} // holds a token while the flusher has something to look at; never closed
@@ -151,14 +161,16 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	opts = opts.withDefaults()
 	e := &Engine{
 		opts:  opts,
-		pages: cache.New(opts.PageCacheBytes),
+		pages: cache.New(opts.PageCacheBytes - opts.PageCacheBytes/8),
 		kick:  make(chan struct{}, 1),
 		slots: make(chan struct{}, parallelFlushes),
 
-		unrecovered: make(map[table.RegionID]error),
+		unrecovered:  make(map[table.RegionID]error),
+		maxTableRows: memtable.MaxRows,
 	}
 	e.random.r = opts.Rand
 	e.readers.limit = opts.FooterBytes
+	e.overlap.limit = opts.PageCacheBytes / 8
 	e.mu.regions = make(map[table.RegionID]*slot)
 	e.mu.dropped = make(map[table.ID]bool)
 	e.ctx, e.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -169,6 +181,7 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	}
 	if err != nil {
 		e.stop()
+		_ = e.background.Wait()
 		return nil, fmt.Errorf("open storage: %w", err)
 	}
 	if err := e.metrics.register(opts.Registerer); err != nil {
@@ -186,8 +199,13 @@ func Open(ctx context.Context, opts Options) (*Engine, error) {
 	return e, nil
 }
 
+// ErrUnflushed says that an engine was closed before all rows were in files.
+// They are in the log, unless their table has none, and the next Open will have
+// them.
+var ErrUnflushed = errors.New("not all rows were flushed; those that were logged will be recovered")
+
 // Close flushes what is in memory and waits for background work to end. What
-// cannot be flushed is still in the log.
+// cannot be flushed within ShutdownWait is reported as ErrUnflushed.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	if e.mu.closed {
@@ -198,9 +216,26 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	e.stop()
 	err := e.background.Wait()
-	flushErr := e.flushAll(context.Background(), "shutdown")
+	e.deletes.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), e.opts.ShutdownWait)
+	defer cancel()
+	flushErr := e.flushAll(ctx, "shutdown")
+	if flushErr != nil {
+		flushErr = fmt.Errorf("%w: %w", ErrUnflushed, flushErr)
+	}
 	e.metrics.unregister(e.opts.Registerer)
 	return errors.Join(err, flushErr, e.log.Close())
+}
+
+// deleteLater runs f, which deletes files, in the background, or returns false
+// if the engine is closed.
+func (e *Engine) deleteLater(f func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.mu.closed {
+		e.deletes.Go(f)
+	}
+	return !e.mu.closed
 }
 
 // lockedReader serializes reads.

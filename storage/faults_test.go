@@ -216,6 +216,7 @@ func TestDropFreesEverything(t *testing.T) {
 		t.Errorf("a snapshot from before the drop reads %v", got)
 	}
 	snap.Close()
+	s.store.Engine().AwaitDeletes()
 	if left := s.store.Keys(t); len(left) > 0 {
 		t.Errorf("files are left: %v", left)
 	}

@@ -1,12 +1,12 @@
 package storage
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"sync"
 
 	"github.com/varvedb/varve/objectstore"
+	"github.com/varvedb/varve/storage/cache"
 	"github.com/varvedb/varve/storage/manifest"
 	"github.com/varvedb/varve/storage/sst"
 	"github.com/varvedb/varve/table"
@@ -18,15 +18,14 @@ type pinned struct {
 	*manifest.Version
 	files []*file
 	uses  int // guarded by the region's lock
-
-	conflicts conflictCache
 }
 
 // A file is an SST of a region as long as some pinned version holds it.
 type file struct {
 	*manifest.File
-	key  string
-	uses int // versions that hold it; guarded by the region's lock
+	key    string
+	number uint64 // names its pages in the cache, whether its footer is kept or not
+	uses   int    // versions that hold it; guarded by the region's lock
 }
 
 // installLocked makes v the current version. The caller collects afterwards.
@@ -41,7 +40,7 @@ func (r *region) installLocked(v *manifest.Version) {
 	for _, m := range v.Files {
 		f := known[m.Name]
 		if f == nil {
-			f = &file{File: m, key: sstKey(r.prefix, m.Name)}
+			f = &file{File: m, key: sstKey(r.prefix, m.Name), number: cache.NewFile()}
 		}
 		f.uses++
 		next.files = append(next.files, f)
@@ -67,6 +66,16 @@ func (r *region) unpinLocked(v *pinned) {
 	r.mu.garbage = append(r.mu.garbage, unused...)
 }
 
+// collectLater is collect in the background, for callers in a hurry: queries.
+func (r *region) collectLater() {
+	r.mu.Lock()
+	some := len(r.mu.garbage) > 0
+	r.mu.Unlock()
+	if some && !r.e.deleteLater(r.collect) {
+		r.collect()
+	}
+}
+
 // collect deletes the files that no version holds any more. The caller does
 // not hold the region's lock.
 func (r *region) collect() {
@@ -82,75 +91,33 @@ func (r *region) collect() {
 	r.deleteFiles(names)
 }
 
-// A readerCache keeps the footers of files that were read lately.
-type readerCache struct {
-	limit int64 // bytes
-
-	mu      sync.Mutex
-	bytes   int64
-	order   list.List // of *openReader, the last used at the front
-	entries map[string]*list.Element
-}
-
-type openReader struct {
-	key    string
-	reader *sst.Reader
-	size   int64
-}
-
-func (c *readerCache) get(key string) *sst.Reader {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	el, ok := c.entries[key]
-	if !ok {
-		return nil
-	}
-	c.order.MoveToFront(el)
-	return el.Value.(*openReader).reader
-}
-
-func (c *readerCache) put(key string, r *sst.Reader) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = make(map[string]*list.Element)
-	}
-	if _, ok := c.entries[key]; ok {
-		return
-	}
-	o := &openReader{key, r, r.Size()}
-	c.entries[key] = c.order.PushFront(o)
-	c.bytes += o.size
-	for c.bytes > c.limit && c.order.Len() > 1 {
-		c.removeLocked(c.order.Back())
-	}
-}
-
-func (c *readerCache) removeLocked(el *list.Element) {
-	o := c.order.Remove(el).(*openReader)
-	delete(c.entries, o.key)
-	c.bytes -= o.size
-}
-
-func (c *readerCache) forget(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if el, ok := c.entries[key]; ok {
-		c.removeLocked(el)
-	}
-}
-
-// reader returns the reader of a file.
+// reader returns the reader of a file. Footers of files that were read lately
+// are kept, and who needs one that is being read waits for it.
 func (e *Engine) reader(ctx context.Context, f *file) (*sst.Reader, error) {
-	if r := e.readers.get(f.key); r != nil {
+	if r, ok := e.readers.get(f.key); ok {
 		return r, nil
 	}
-	r, err := sst.Open(ctx, e.opts.Bucket, f.key, f.Meta, e.pages)
-	if err != nil {
-		return nil, err
+	opened := e.opening.DoChan(f.key, func() (any, error) {
+		if r, ok := e.readers.get(f.key); ok {
+			return r, nil
+		}
+		// Others wait for it too, so it does not end with this caller.
+		r, err := sst.Open(context.WithoutCancel(ctx), e.opts.Bucket, f.key, f.Meta, e.pages, f.number)
+		if err != nil {
+			return nil, err
+		}
+		e.readers.put(f.key, r, r.Size())
+		return r, nil
+	})
+	select {
+	case res := <-opened:
+		if res.Err != nil {
+			return nil, res.Err
+		}
+		return res.Val.(*sst.Reader), nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	e.readers.put(f.key, r)
-	return r, nil
 }
 
 // A Damage is a file of which some part cannot be served.
@@ -183,14 +150,15 @@ func isDamage(err error) bool {
 	return errors.As(err, &d) || errors.Is(err, objectstore.ErrNotFound)
 }
 
-// quarantine notes that rows of a file cannot be read. Each scan that meets the
-// damage counts it, so that its reader can be warned.
-func (e *Engine) quarantine(f *file, err error, stats *table.ScanStats) {
+// missRows notes that rows of a file cannot be read. It is still read, for what
+// is undamaged in it is served. Each scan that meets the damage counts it, so
+// that its reader can be warned.
+func (e *Engine) missRows(f *file, err error, stats *table.ScanStats) {
 	stats.Damage(f.key)
 	e.noteDamage(f, err)
 }
 
-// noteDamage notes that a file is damaged. The log hears of it once.
+// noteDamage remembers that a file is damaged. The log hears of it once.
 func (e *Engine) noteDamage(f *file, err error) {
 	e.damaged.mu.Lock()
 	defer e.damaged.mu.Unlock()

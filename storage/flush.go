@@ -41,10 +41,17 @@ type sealedSet struct {
 func (r *region) flush(ctx context.Context, reason string) error {
 	select {
 	case r.flushing <- struct{}{}:
-		defer func() { <-r.flushing; r.e.wakeFlusher() }()
+		return r.flushHeld(ctx, reason)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// flushHeld is flush for a caller that holds the token of flushing, which it
+// gives back. The flusher is woken after that: it passes over regions whose
+// token is taken.
+func (r *region) flushHeld(ctx context.Context, reason string) error {
+	defer func() { <-r.flushing; r.e.wakeFlusher() }()
 	sets := r.seal()
 	if len(sets) == 0 {
 		return nil
@@ -74,22 +81,27 @@ func (r *region) seal() []*sealedSet {
 	if r.mu.dropped {
 		return nil
 	}
-	if len(r.mu.windows) > 0 || r.mu.strays != nil {
-		set := &sealedSet{sequence: r.mu.applied, info: r.mu.info, width: r.mu.width}
-		for _, t := range r.mu.windows {
-			set.tables = append(set.tables, t)
-		}
-		slices.SortFunc(set.tables, func(a, b *memtable.Table) int { return cmp.Compare(a.Window().Min, b.Window().Min) })
-		if r.mu.strays != nil {
-			set.tables = append(set.tables, r.mu.strays)
-		}
-		for _, t := range set.tables {
-			t.Seal()
-		}
-		r.mu.sealed = append(r.mu.sealed, set)
-		r.mu.windows, r.mu.strays, r.mu.bytes = make(map[int64]*memtable.Table), nil, 0
-	}
+	r.sealLocked()
 	return slices.Clone(r.mu.sealed)
+}
+
+func (r *region) sealLocked() {
+	if len(r.mu.windows) == 0 && r.mu.strays == nil {
+		return
+	}
+	set := &sealedSet{sequence: r.mu.applied, info: r.mu.info, width: r.mu.width}
+	for _, t := range r.mu.windows {
+		set.tables = append(set.tables, t)
+	}
+	slices.SortFunc(set.tables, func(a, b *memtable.Table) int { return cmp.Compare(a.Window().Min, b.Window().Min) })
+	if r.mu.strays != nil {
+		set.tables = append(set.tables, r.mu.strays)
+	}
+	for _, t := range set.tables {
+		t.Seal()
+	}
+	r.mu.sealed = append(r.mu.sealed, set)
+	r.mu.windows, r.mu.strays, r.mu.bytes = make(map[int64]*memtable.Table), nil, 0
 }
 
 // backOff keeps the flusher away for a while.

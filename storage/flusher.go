@@ -54,16 +54,16 @@ func (e *Engine) runFlusher() error {
 				wait = min(wait, d.after)
 				continue
 			}
-			if !d.region.claim() {
+			select {
+			case d.region.flushing <- struct{}{}:
+			default:
 				continue
 			}
 			running.Go(func() error {
-				defer d.region.unclaim()
-				err := d.region.flush(e.ctx, d.reason)
+				err := d.region.flushHeld(e.ctx, d.reason)
 				if err != nil && !errors.Is(err, context.Canceled) {
 					e.opts.Logger.Error("storage: a flush failed and will be tried again", "error", err)
 				}
-				e.wakeFlusher()
 				return nil
 			})
 		}
@@ -84,6 +84,7 @@ type load struct {
 	bytes   int64 // in memtables that are not sealed
 	sealed  int64 // bytes on their way to files
 	busy    bool  // a flush is running
+	failing bool  // the last flush failed
 	age     time.Duration
 	backOff time.Duration
 }
@@ -91,7 +92,7 @@ type load struct {
 func (r *region) load(now time.Time) load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := load{region: r, bytes: r.mu.bytes, busy: len(r.flushing) > 0}
+	l := load{region: r, bytes: r.mu.bytes, busy: len(r.flushing) > 0, failing: r.mu.backoff > 0}
 	for _, set := range r.mu.sealed {
 		for _, t := range set.tables {
 			l.sealed += t.Bytes()
@@ -121,10 +122,7 @@ func (e *Engine) loads() []load {
 // due returns what is to be flushed and why, in the order of loads; logged are
 // the regions that the log wants flushed.
 func (e *Engine) due(loads []load, logged map[table.RegionID]bool) []dueFlush {
-	over := e.memBytes.Load() - e.softLimit()
-	for _, l := range loads {
-		over -= l.sealed
-	}
+	over := e.overSoftLimit(loads)
 	var due []dueFlush
 	for _, l := range loads {
 		d := dueFlush{region: l.region, after: l.backOff}
@@ -144,10 +142,29 @@ func (e *Engine) due(loads []load, logged map[table.RegionID]bool) []dueFlush {
 		default:
 			continue
 		}
-		over -= l.bytes
+		if !l.failing {
+			over -= l.bytes
+		}
 		due = append(due, d)
 	}
 	return due
+}
+
+// overSoftLimit returns how many bytes should leave the memtables beyond those
+// that are on their way to files. What a region holds that cannot be flushed
+// is not: it makes the budget smaller, of which the others may use half, so
+// that their rows go to files before all writes have to wait.
+func (e *Engine) overSoftLimit(loads []load) int64 {
+	var stuck, leaving int64
+	for _, l := range loads {
+		if l.failing {
+			stuck += l.bytes + l.sealed
+		} else {
+			leaving += l.sealed
+		}
+	}
+	free := max(e.opts.MemtableBytes-stuck, 0)
+	return e.memBytes.Load() - stuck - leaving - free/2
 }
 
 // relocateShare is the part of the log's limit that may be copied to its head
@@ -198,12 +215,6 @@ func (e *Engine) maxAge(id table.RegionID) time.Duration {
 	spread := maphash.Comparable(ageSeed, id) % 1024
 	return e.opts.FlushAge + e.opts.FlushAge/4*time.Duration(spread)/1024
 }
-
-// claim marks the region as being flushed by the flusher, so that waking it
-// again does not start a second flush.
-func (r *region) claim() bool { return r.claimed.CompareAndSwap(false, true) }
-
-func (r *region) unclaim() { r.claimed.Store(false) }
 
 // flushAll flushes every open region, and returns all errors.
 func (e *Engine) flushAll(ctx context.Context, reason string) error {

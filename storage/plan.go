@@ -46,7 +46,6 @@ type source struct {
 	rows        int64
 	unique      bool // no two rows share an identity, and none is a tombstone
 
-	version   *pinned          // that has file
 	index     *sst.SeriesIndex // of file; nil if it has none
 	match     table.Bitmap     // the series of index that pass the predicates on tags; nil: all
 	stretches []run.Stretch    // what cannot be read without a merge; not set where all is merged
@@ -95,7 +94,7 @@ func (p *planner) sources(v *regionView) []*source {
 		}
 		p.stats.Files.Add(1)
 		sources = append(sources, &source{file: f, times: f.Times, first: f.FirstKey, last: f.LastKey,
-			rows: f.Rows, version: v.files, unique: f.Distinct() && f.Deletes == 0})
+			rows: f.Rows, unique: f.Distinct() && f.Deletes == 0})
 	}
 	for _, m := range v.memory {
 		if m.Rows() > 0 && m.Times().Overlaps(p.spec.Times) {
@@ -232,7 +231,7 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 			g.Go(func() (err error) {
 				s.reader, err = p.e.reader(ctx, s.file)
 				if isDamage(err) {
-					p.e.quarantine(s.file, err, p.stats)
+					p.e.missRows(s.file, err, p.stats)
 					return nil
 				}
 				if err != nil {

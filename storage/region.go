@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/varvedb/varve/fault"
@@ -23,7 +22,6 @@ type region struct {
 	// flushing holds the one token of whoever flushes or drops the region. It
 	// is a channel because flushing is I/O and callers may give up waiting.
 	flushing chan struct{}
-	claimed  atomic.Bool // by the flusher
 
 	mu struct {
 		sync.Mutex
@@ -64,7 +62,7 @@ type slot struct {
 	err    error
 }
 
-// region returns an open region.
+// region returns an open region. The caller may give up waiting for it.
 func (e *Engine) region(ctx context.Context, id table.RegionID) (*region, error) {
 	e.mu.Lock()
 	if e.mu.closed {
@@ -75,11 +73,9 @@ func (e *Engine) region(ctx context.Context, id table.RegionID) (*region, error)
 	if !ok {
 		s = &slot{ready: make(chan struct{})}
 		e.mu.regions[id] = s
+		e.background.Go(func() error { e.openSlot(id, s); return nil })
 	}
 	e.mu.Unlock()
-	if !ok {
-		e.openSlot(ctx, id, s)
-	}
 	select {
 	case <-s.ready:
 		return s.region, s.err
@@ -88,13 +84,16 @@ func (e *Engine) region(ctx context.Context, id table.RegionID) (*region, error)
 	}
 }
 
-// openSlot opens a region for all who wait for s. What fails is tried again by
-// the next who asks.
-func (e *Engine) openSlot(ctx context.Context, id table.RegionID, s *slot) {
+// openSlot opens a region for all who wait for s, and so does not end with any
+// of them. What fails is tried again by the next who asks.
+func (e *Engine) openSlot(id table.RegionID, s *slot) {
 	defer close(s.ready)
-	s.region, s.err = e.openRegion(ctx, id)
+	s.region, s.err = e.openRegion(e.ctx, id)
 	if s.err == nil {
 		return
+	}
+	if e.ctx.Err() != nil {
+		s.err = errClosed
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -65,14 +65,15 @@ func (r *region) view() (regionView, error) {
 // Info returns the table as it was given to Snapshot.
 func (s *snapshot) Info() *table.Info { return s.info }
 
-// Close releases the files.
+// Close releases the files. Those that nobody needs any more are deleted in the
+// background.
 func (s *snapshot) Close() {
 	s.once.Do(func() {
 		for _, v := range s.regions {
 			v.region.mu.Lock()
 			v.region.unpinLocked(v.files)
 			v.region.mu.Unlock()
-			v.region.collect()
+			v.region.collectLater()
 		}
 	})
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/varvedb/varve/fault"
@@ -183,10 +184,16 @@ func (r *region) finish(sequence uint64, info *table.Info, widthNanos int64, row
 	return r.mu.bytes >= r.e.opts.FlushBytes || r.e.memBytes.Load() > r.e.softLimit()
 }
 
-// applyLocked puts the rows into the memtables of their windows.
+// applyLocked puts the rows into the memtables of their windows. If one could
+// become too long, all are sealed before, when they hold the rows up to the
+// applied sequence.
 func (r *region) applyLocked(info *table.Info, givenNanos int64, rows *table.Rows, sequence uint64) {
 	if r.mu.info == nil || info.Schema.Version >= r.mu.info.Schema.Version {
 		r.mu.info = info
+	}
+	if slices.ContainsFunc(r.memtablesLocked(), func(t *memtable.Table) bool { return t.Rows()+rows.Len() > r.e.maxTableRows }) {
+		r.sealLocked()
+		r.e.wakeFlusher()
 	}
 	width := r.widthLocked(info, givenNanos)
 	if len(r.mu.windows) == 0 && r.mu.strays == nil {
@@ -202,13 +209,18 @@ func (r *region) applyLocked(info *table.Info, givenNanos int64, rows *table.Row
 	}
 	parts := make(map[int64][]uint32)
 	var order []int64 // of first appearance, so that a run can be repeated
+	windows := len(r.mu.windows)
 	for i, t := range rows.Times {
 		w := windowIndex(t, width)
-		if _, open := r.mu.windows[w]; !open && len(parts[w]) == 0 && len(r.mu.windows)+len(parts) >= maxWindows {
+		_, open := r.mu.windows[w]
+		if !open && parts[w] == nil && windows >= maxWindows {
 			w = strayWindow
 		}
 		if parts[w] == nil {
 			order = append(order, w)
+			if !open && w != strayWindow {
+				windows++
+			}
 		}
 		parts[w] = append(parts[w], uint32(i))
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/varvedb/varve/storage/sst"
-	"github.com/varvedb/varve/table"
 )
 
 // FormatVersion is the version of the edits and checkpoints that are written.
@@ -160,13 +159,4 @@ func checkFiles(files []*File) error {
 		}
 	}
 	return nil
-}
-
-// Times returns the range of all files' times.
-func (v *Version) Times() table.TimeRange {
-	times := table.TimeRange{Min: 0, Max: -1}
-	for _, f := range v.Files {
-		times = times.Union(f.Times)
-	}
-	return times
 }

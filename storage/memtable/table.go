@@ -23,8 +23,8 @@ import (
 	"github.com/varvedb/varve/table"
 )
 
-// MaxRows is the number of rows at which a table must be sealed; the owner
-// checks Rows before it appends.
+// MaxRows is how many rows a table can hold; the owner checks Rows before it
+// appends, and seals the table.
 const MaxRows = math.MaxInt32
 
 // A Table collects the rows of one window.
@@ -37,8 +37,6 @@ type Table struct {
 	rows    uint32
 	series  seriesTable
 	times   table.TimeRange
-	minSeq  uint64
-	maxSeq  uint64
 	deletes uint64
 	repeats bool // an identity has two rows, or may have
 	sealed  atomic.Bool
@@ -58,7 +56,7 @@ type Table struct {
 // New returns an empty table for the rows of window. It counts its bytes into
 // total, if that is not nil, until it is released.
 func New(window table.TimeRange, total *atomic.Int64) *Table {
-	t := &Table{window: window, times: emptyRange, minSeq: math.MaxUint64, total: total}
+	t := &Table{window: window, times: emptyRange, total: total}
 	t.grow(tableBytes)
 	return t
 }
@@ -125,7 +123,6 @@ func (t *Table) Append(rows *table.Rows, sel []uint32, sequence uint64) {
 		t.rows += uint32(m)
 		done += m
 	}
-	t.minSeq, t.maxSeq = min(t.minSeq, sequence), max(t.maxSeq, sequence)
 	if rows.Op == table.Delete {
 		t.deletes += uint64(n)
 	}
@@ -242,7 +239,7 @@ func (t *Table) mayHold(link uint32, at int64) bool {
 func (t *Table) Snapshot() *Snapshot {
 	return &Snapshot{
 		table: t, chunks: t.chunks, rows: t.rows, series: t.series.count, blocks: t.series.blocks,
-		times: t.times, minSeq: t.minSeq, maxSeq: t.maxSeq,
+		times:  t.times,
 		unique: !t.repeats && t.deletes == 0, deletes: t.deletes > 0,
 	}
 }
@@ -256,10 +253,9 @@ type Snapshot struct {
 	rows   uint32
 	series uint32
 
-	times          table.TimeRange
-	minSeq, maxSeq uint64
-	unique         bool
-	deletes        bool
+	times   table.TimeRange
+	unique  bool
+	deletes bool
 }
 
 // Rows returns the number of rows, all versions of an identity counted.
@@ -271,15 +267,6 @@ func (s *Snapshot) Series() int { return int(s.series) }
 // Times returns the range of the rows' times, empty if there are none.
 func (s *Snapshot) Times() table.TimeRange { return s.times }
 
-// Sequences returns the smallest and the largest sequence.
-func (s *Snapshot) Sequences() (lowest, highest uint64) { return s.minSeq, s.maxSeq }
-
 // Unique reports that no identity has two rows and that all rows are puts, so
 // that the rows can be read without a merge where nothing else overlaps them.
 func (s *Snapshot) Unique() bool { return s.unique }
-
-// Deletes reports whether some row is a tombstone.
-func (s *Snapshot) Deletes() bool { return s.deletes }
-
-// Bytes returns the memory that the table holds by now.
-func (s *Snapshot) Bytes() int64 { return s.table.Bytes() }

@@ -206,7 +206,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			bucket, meta := file()
 			c := cache.New(1 << 30)
-			r, err := sst.Open(context.Background(), bucket, key, meta, c)
+			r, err := sst.Open(context.Background(), bucket, key, meta, c, cache.NewFile())
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func BenchmarkOpen(b *testing.B) {
 	bucket, meta := million()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sst.Open(context.Background(), bucket, key, meta, nil); err != nil {
+		if _, err := sst.Open(context.Background(), bucket, key, meta, nil, cache.NewFile()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -268,7 +268,7 @@ func BenchmarkMerge(b *testing.B) {
 			c := cache.New(1 << 30)
 			for _, s := range []*cpuSource{{hosts: 2000, points: 250, step: 20 * benchSecond, sequence: 1}, second} {
 				bucket, meta := benchFile(b, s)
-				r, err := sst.Open(context.Background(), bucket, key, meta, c)
+				r, err := sst.Open(context.Background(), bucket, key, meta, c, cache.NewFile())
 				if err != nil {
 					b.Fatal(err)
 				}

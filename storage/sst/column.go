@@ -139,7 +139,7 @@ func (c *column) toPlain(src table.Bitmap, from int) {
 	c.dict, c.codes = nil, c.codes[:0]
 }
 
-// appendRepeat adds one tag value n times; ok is false for null.
+// appendRepeat adds one tag value n times; a null has v.ok false.
 func (c *column) appendRepeat(v *tagValue, n int) {
 	switch c.typ.Layout() {
 	case table.Ints:

@@ -23,7 +23,7 @@ type encoder struct {
 	// Of the column at hand:
 	col      *column
 	encoding format.Encoding
-	codes    []uint32 // by row, with RlePlain-dictionary encoding
+	codes    []uint32 // by row, with RLE_DICTIONARY
 	width    int      // of a code
 	entries  int      // of the dictionary
 	compress bool

@@ -147,7 +147,7 @@ func TestLongStrings(t *testing.T) {
 		rows = append(rows, runtest.Row{Sequence: 1, Cells: []any{int64(i), "h", "info", long, nil, nil, nil}})
 	}
 	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupBytes: 1 << 20})
-	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20))
+	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestPruning(t *testing.T) {
 func testPruning(t *testing.T, seriesRows int, keyPages int64) {
 	schema, rows := logSchema(), logRows(5000)
 	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupRows: 1000, PageRows: 100, SeriesRows: seriesRows})
-	r, err := sst.Open(context.Background(), b, key, meta, nil)
+	r, err := sst.Open(context.Background(), b, key, meta, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func testPruning(t *testing.T, seriesRows int, keyPages int64) {
 func TestSharedReader(t *testing.T) {
 	schema, rows := logSchema(), logRows(3000)
 	b, meta := write(t, schema, rows, sst.WriteOptions{RowGroupRows: 500, PageRows: 100})
-	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<18))
+	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<18), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

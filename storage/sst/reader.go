@@ -36,13 +36,14 @@ type Reader struct {
 }
 
 // Open reads and verifies the footer of the SST at key. The pages that scans
-// decode are kept in c.
-func Open(ctx context.Context, bucket objectstore.Bucket, key string, meta Meta, c *cache.Cache) (*Reader, error) {
+// decode are kept in c, and found again there by every Reader that is opened
+// with the same number, which the file got from cache.NewFile.
+func Open(ctx context.Context, bucket objectstore.Bucket, key string, meta Meta, c *cache.Cache, number uint64) (*Reader, error) {
 	if meta.Format > FormatVersion {
 		return nil, fault.Errorf(fault.Unsupported, "sst %s has format version %d; this program reads up to %d",
 			key, meta.Format, FormatVersion)
 	}
-	r := &Reader{bucket: bucket, key: key, meta: meta, cache: c, file: cache.NewFile()}
+	r := &Reader{bucket: bucket, key: key, meta: meta, cache: c, file: number}
 	size := meta.Size - meta.TailOffset
 	if meta.TailOffset < 0 || size < 8 {
 		return nil, r.damaged(meta.TailOffset, errors.New("size and tail offset in the manifest make no sense"))
@@ -71,9 +72,6 @@ func (r *Reader) parse(tail []byte, base int64) (err error) {
 
 // Meta returns the file's description as given to Open.
 func (r *Reader) Meta() Meta { return r.meta }
-
-// Key returns the file's key in its bucket.
-func (r *Reader) Key() string { return r.key }
 
 // Size returns about how many bytes the Reader holds in memory.
 func (r *Reader) Size() int64 {

@@ -51,7 +51,7 @@ func TestSeriesIndex(t *testing.T) {
 }
 
 func openSeries(t interface{ Fatal(...any) }, b *bucket, meta sst.Meta) (*sst.Reader, *sst.SeriesIndex) {
-	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20))
+	r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

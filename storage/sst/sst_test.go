@@ -208,7 +208,7 @@ func TestRoundTrip(t *testing.T) {
 		rows := rowSet(t, schema, rapid.IntRange(1, 60).Draw(t, "rows"))
 		b, meta := write(t, schema, rows, tiny(t))
 		c := cache.New(rapid.SampledFrom([]int64{0, 1 << 14, 1 << 20}).Draw(t, "cache"))
-		r, err := sst.Open(context.Background(), b, key, meta, c)
+		r, err := sst.Open(context.Background(), b, key, meta, c, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestPredicates(t *testing.T) {
 		schema := allTypes()
 		rows := rowSet(t, schema, rapid.IntRange(1, 60).Draw(t, "rows"))
 		b, meta := write(t, schema, rows, tiny(t))
-		r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20))
+		r, err := sst.Open(context.Background(), b, key, meta, cache.New(1<<20), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -378,7 +378,7 @@ func TestSchemaChanges(t *testing.T) {
 	}}
 	rows := []runtest.Row{{Cells: []any{"a", int64(1), 1.0}, Sequence: 1}, {Cells: []any{"b", int64(1), 2.0}, Sequence: 1}}
 	b, meta := write(t, old, rows, sst.WriteOptions{})
-	r, err := sst.Open(context.Background(), b, key, meta, nil)
+	r, err := sst.Open(context.Background(), b, key, meta, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +422,7 @@ func TestEveryByteFlipped(t *testing.T) {
 	req := request(schema)
 	req.Predicates = []table.Predicate{{Column: 3, Op: table.GreaterEqual, Values: []table.Value{{Type: table.Int32, Int: math.MinInt32}}}}
 	read := func() ([]string, error) {
-		r, err := sst.Open(context.Background(), b, key, meta, nil)
+		r, err := sst.Open(context.Background(), b, key, meta, nil, 1)
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 // Verify reads the whole file and checks every checksum, the order and the
 // number of rows, and that they agree with meta. A failed check is *Damaged.
 func Verify(ctx context.Context, bucket objectstore.Bucket, key string, meta Meta) (err error) {
-	r, err := Open(ctx, bucket, key, meta, nil)
+	r, err := Open(ctx, bucket, key, meta, nil, 0)
 	if err != nil {
 		return err
 	}
