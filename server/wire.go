@@ -74,7 +74,7 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 	})
 	statements := sql.New(sql.Options{
 		Catalog: cat, Query: queries, Ingest: writes, Reader: engine, Maintainer: engine,
-		InsertBytes: int(min(s.budget.Writes, 256<<20)), // the rows are admitted once they are there
+		InsertBytes: int(min(s.budget.Writes, 256<<20)), // more could never be admitted
 		Version:     telemetry.Build().Version, Logger: s.log,
 	})
 	return []handlers.Protocol{

@@ -15,11 +15,12 @@ type rowBuilder struct {
 	targets []*columnBuilder // of the statement, in its order
 	rows    int
 	limit   int // bytes that the rows may take
+	memory  *admission
 }
 
 // newRowBuilder returns a builder for rows that give the named columns.
-func (e *Engine) newRowBuilder(info *table.Info, names []name, conv converter) (*rowBuilder, error) {
-	b := &rowBuilder{info: info, conv: conv, limit: e.opts.InsertBytes}
+func (e *Engine) newRowBuilder(info *table.Info, names []name, conv converter, memory *admission) (*rowBuilder, error) {
+	b := &rowBuilder{info: info, conv: conv, limit: e.opts.InsertBytes, memory: memory}
 	for i := range info.Schema.Columns {
 		c := &info.Schema.Columns[i]
 		cb := &columnBuilder{Column: c, Vector: table.Vector{Type: c.Type}}
@@ -165,10 +166,11 @@ func (b *rowBuilder) endRows(n int) error {
 const checkRows = 512
 
 func (b *rowBuilder) checkSize() error {
-	if b.bytes() > b.limit {
+	size := b.bytes()
+	if size > b.limit {
 		return fault.Errorf(fault.TooLarge, "the rows of one INSERT may take %d bytes of memory; insert them in parts", b.limit)
 	}
-	return nil
+	return b.memory.grow(size, admitStep)
 }
 
 // bytes returns about how much memory the rows take.

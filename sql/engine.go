@@ -30,7 +30,7 @@ type Options struct {
 	Ingest      Ingester
 	Reader      table.Reader
 	Maintainer  table.Maintainer
-	InsertBytes int          // memory that the rows of one INSERT may take; 256 MiB
+	InsertBytes int          // memory that the rows of one INSERT may take, no more than Ingest admits; 256 MiB
 	Version     string       // what version() answers; "dev"
 	Logger      *slog.Logger // slog.Default()
 }

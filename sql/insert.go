@@ -23,24 +23,57 @@ func (e *Engine) insert(ctx context.Context, s *Session, text string, n insert) 
 		return 0, err
 	}
 	conv := converter{zone: s.zone(), now: coarseNow(s.now(), info.Schema)}
+	memory := admission{admit: func(n int64) (func(), error) { return e.opts.Ingest.Admit(ctx, n) }}
+	defer memory.release()
 	var b *rowBuilder
 	if n.rows >= 0 {
-		b, err = e.insertValues(ctx, s, text, n, info, conv)
+		b, err = e.insertValues(ctx, s, text, n, info, conv, &memory)
 	} else {
-		b, err = e.insertQuery(ctx, s, n, info, conv)
+		b, err = e.insertQuery(ctx, s, n, info, conv, &memory)
 	}
 	if err != nil || b.rows == 0 {
 		return 0, err
 	}
-	release, err := e.opts.Ingest.Admit(ctx, int64(b.bytes()))
-	if err != nil {
+	if err := memory.grow(b.bytes(), 1); err != nil {
 		return 0, err
 	}
-	defer release()
 	if err := e.opts.Ingest.Rows(ctx, info, b.finish()); err != nil {
 		return 0, err
 	}
 	return int64(b.rows), nil
+}
+
+// An admission is the memory that an INSERT may use for its rows. It grows with
+// them, so that statements do not first build what there is no room for. Two
+// that wait for each other fail after the time that Admit waits.
+type admission struct {
+	admit    func(bytes int64) (release func(), err error)
+	held     int
+	releases []func()
+}
+
+// admitStep is how far rows may be ahead of what is admitted.
+const admitStep = 1 << 20
+
+// grow admits what size is over the bytes that are held, if that is step or
+// more.
+func (a *admission) grow(size, step int) error {
+	if size-a.held < step {
+		return nil
+	}
+	release, err := a.admit(int64(size - a.held))
+	if err != nil {
+		return err
+	}
+	a.held = size
+	a.releases = append(a.releases, release)
+	return nil
+}
+
+func (a *admission) release() {
+	for _, release := range a.releases {
+		release()
+	}
 }
 
 // coarseNow cuts now to the coarsest unit among the timestamps of the schema,
@@ -56,10 +89,10 @@ func coarseNow(now time.Time, schema *table.Schema) time.Time {
 
 // insertValues reads the rows of VALUES. Where they hold expressions it stops
 // at the first, collects all of them, has them evaluated, and starts again.
-func (e *Engine) insertValues(ctx context.Context, s *Session, text string, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
+func (e *Engine) insertValues(ctx context.Context, s *Session, text string, n insert, info *table.Info, conv converter, memory *admission) (*rowBuilder, error) {
 	var known []value
 	for {
-		b, err := e.newRowBuilder(info, n.columns, conv)
+		b, err := e.newRowBuilder(info, n.columns, conv, memory)
 		if err != nil {
 			return nil, err
 		}
@@ -153,8 +186,8 @@ func (e *Engine) evaluateSome(ctx context.Context, s *Session, cells []cell, now
 }
 
 // insertQuery reads the rows of a query.
-func (e *Engine) insertQuery(ctx context.Context, s *Session, n insert, info *table.Info, conv converter) (*rowBuilder, error) {
-	b, err := e.newRowBuilder(info, n.columns, conv)
+func (e *Engine) insertQuery(ctx context.Context, s *Session, n insert, info *table.Info, conv converter, memory *admission) (*rowBuilder, error) {
+	b, err := e.newRowBuilder(info, n.columns, conv, memory)
 	if err != nil {
 		return nil, err
 	}

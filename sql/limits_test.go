@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/query"
+	"github.com/varvedb/varve/table"
 )
 
 // What a text may hold is bounded, and the error says by what.
@@ -58,4 +60,51 @@ func TestRunClosesRecords(t *testing.T) {
 	if err := h.Run(ctx, &h.session, script, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a script without a client ran: %v", err)
 	}
+}
+
+// A crowded is an Ingester that has room for so many bytes.
+type crowded struct {
+	*harness
+	room, held, written int64
+}
+
+func (c *crowded) Admit(_ context.Context, n int64) (func(), error) {
+	if c.held+n > c.room {
+		return nil, fault.Errorf(fault.Unavailable, "no room")
+	}
+	c.held += n
+	return func() { c.held -= n }, nil
+}
+
+func (c *crowded) Rows(_ context.Context, _ *table.Info, rows *table.Rows) error {
+	c.written += int64(rows.Len())
+	return nil
+}
+
+// An INSERT is admitted as its rows grow, and gives everything back.
+func TestInsertIsAdmittedAsItGrows(t *testing.T) {
+	f := func(room int64, last string, want fault.Kind, written int64) {
+		t.Helper()
+		h := newHarness(t)
+		c := &crowded{harness: h, room: room}
+		h.Engine = New(Options{Catalog: catalog.NewMemory(catalog.Options{}), Ingest: c, Maintainer: h})
+		run := func(text string) error {
+			script, err := Parse(text)
+			if err != nil {
+				return err
+			}
+			return h.Run(t.Context(), &h.session, script, func(Result) error { return nil })
+		}
+		if err := run("CREATE TABLE t (ts TIMESTAMP(3) TIME INDEX, s STRING)"); err != nil {
+			t.Fatal(err)
+		}
+		row := "(1, '" + strings.Repeat("x", 4000) + "'), "
+		err := run("INSERT INTO t VALUES " + strings.Repeat(row, 2048) + last)
+		if err != nil && fault.KindOf(err) != want || err == nil && written == 0 || c.held != 0 || c.written != written {
+			t.Errorf("room for %d: %v, %d held, %d rows written", room, err, c.held, c.written)
+		}
+	}
+	f(64<<20, "(1, 'y')", 0, 2049)
+	f(1<<20, "(1, 'y')", fault.Unavailable, 0)
+	f(1<<20, "('no time', 'y')", fault.Unavailable, 0) // before that is read
 }
