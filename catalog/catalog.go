@@ -11,7 +11,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"github.com/varvedb/varve/fault"
@@ -53,18 +52,21 @@ type Catalog struct {
 	log  durableLog // nil: in memory only
 	view atomic.Pointer[View]
 
-	writer struct {
-		sync.Mutex
-		edits int // since the last checkpoint
-	}
+	turn  chan struct{} // holds one token, which an Update takes
+	edits int           // since the last checkpoint; of whoever has the token
 }
 
 var _ table.Resolver = (*Catalog)(nil)
 
 // NewMemory returns an empty catalog that is kept nowhere: for tests.
 func NewMemory(opts Options) *Catalog {
-	c := &Catalog{opts: opts.withDefaults()}
-	c.view.Store(emptyView())
+	return newCatalog(opts.withDefaults(), nil, emptyView())
+}
+
+func newCatalog(opts Options, log durableLog, view *View) *Catalog {
+	c := &Catalog{opts: opts, log: log, turn: make(chan struct{}, 1)}
+	c.view.Store(view)
+	c.turn <- struct{}{}
 	return c
 }
 
@@ -75,14 +77,19 @@ func (c *Catalog) View() *View { return c.view.Load() }
 // change fails, nothing is done. It may be called while readers look at the
 // catalog, and returns once they see the new one.
 //
-// Updates are serialised; change must not start another. An Update that has
-// begun to write ignores the end of ctx, so that its outcome is known.
+// Updates are serialised; change must not start another. One that waits for
+// its turn gives up at the end of ctx. One that has begun to write ignores it,
+// so that its outcome is known.
 func (c *Catalog) Update(ctx context.Context, change func(*Txn) error) error {
-	c.writer.Lock()
-	defer c.writer.Unlock()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
 	txn := &Txn{View: c.View(), limits: c.opts}
 	if err := change(txn); err != nil {
 		return err
@@ -90,36 +97,40 @@ func (c *Catalog) Update(ctx context.Context, change func(*Txn) error) error {
 	if len(txn.ops) == 0 {
 		return nil
 	}
-	if err := c.appendLocked(context.WithoutCancel(ctx), txn); err != nil {
+	ctx = context.WithoutCancel(ctx)
+	if err := c.append(ctx, txn.ops); err != nil {
 		return err
 	}
-	c.view.Store(txn.View)
+	c.view.Store(txn.View) // before the checkpoint: readers need not wait for it
+	if c.log != nil && c.edits >= c.opts.CheckpointEdits {
+		// The edit stands whether or not a checkpoint can be written; if not,
+		// the next edit tries again.
+		if err := c.checkpoint(ctx, txn.View); err != nil {
+			c.opts.Logger.Warn("catalog: checkpoint failed", "edits", c.edits, "error", err)
+		}
+	}
 	return nil
 }
 
-func (c *Catalog) appendLocked(ctx context.Context, txn *Txn) error {
+// append makes an edit durable. The caller has the turn.
+func (c *Catalog) append(ctx context.Context, ops []op) error {
 	if c.log == nil {
 		return nil
 	}
-	data, err := encodeEdit(txn.ops)
+	data, err := encodeEdit(ops)
 	if err != nil {
 		return fmt.Errorf("encode catalog edit: %w", err)
 	}
 	if err := c.log.Append(ctx, data); err != nil {
 		return fault.Wrap(fault.Unavailable, fmt.Errorf("write catalog edit: %w", err))
 	}
-	if c.writer.edits++; c.writer.edits < c.opts.CheckpointEdits {
-		return nil
-	}
-	// The edit stands whether or not a checkpoint can be written; if not, the
-	// next edit tries again.
-	if err := c.checkpointLocked(ctx, txn.View); err != nil {
-		c.opts.Logger.Warn("catalog: checkpoint failed", "edits", c.writer.edits, "error", err)
-	}
+	c.edits++
 	return nil
 }
 
-func (c *Catalog) checkpointLocked(ctx context.Context, v *View) error {
+// checkpoint makes the whole catalog durable in place of its edits. The caller
+// has the turn.
+func (c *Catalog) checkpoint(ctx context.Context, v *View) error {
 	data, err := encodeCheckpoint(v)
 	if err != nil {
 		return fmt.Errorf("encode catalog checkpoint: %w", err)
@@ -127,7 +138,7 @@ func (c *Catalog) checkpointLocked(ctx context.Context, v *View) error {
 	if err := c.log.Checkpoint(ctx, data); err != nil {
 		return err
 	}
-	c.writer.edits = 0
+	c.edits = 0
 	return nil
 }
 

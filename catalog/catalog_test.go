@@ -118,6 +118,27 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// An Update that waits for another gives up at the end of its context.
+func TestUpdateGivesUpWaiting(t *testing.T) {
+	c := NewMemory(Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Update(t.Context(), func(*Txn) error {
+		waiting := make(chan error)
+		go func() { waiting <- c.Update(ctx, func(*Txn) error { return nil }) }()
+		cancel()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that waits: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.CreateDatabase(t.Context(), "after", false, nil); err != nil {
+		t.Errorf("after one gave up: %v", err)
+	}
+}
+
 // A failed Update leaves nothing behind, and a failed call inside of one
 // leaves the rest of it standing.
 func TestUpdateFails(t *testing.T) {

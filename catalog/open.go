@@ -17,15 +17,14 @@ func Open(ctx context.Context, bucket objectstore.Bucket, prefix string, opts Op
 	opts = opts.withDefaults()
 	log, state, err := editlog.Open(ctx, bucket, prefix, editlog.Options{Logger: opts.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("open catalog: %w", err)
+		return nil, err // names the step and the log
 	}
 	view, err := Replay(state)
 	if err != nil {
-		return nil, fmt.Errorf("open catalog %s: %w", prefix, err)
+		return nil, fmt.Errorf("replay log %s: %w", prefix, err)
 	}
-	c := &Catalog{opts: opts, log: log}
-	c.view.Store(view)
-	c.writer.edits = len(state.Edits)
+	c := newCatalog(opts, log, view)
+	c.edits = len(state.Edits)
 	return c, nil
 }
 

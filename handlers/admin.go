@@ -17,7 +17,8 @@ import (
 type Admin struct {
 	Started  time.Time
 	Registry *prometheus.Registry
-	Config   []byte // the configuration in force as TOML, secrets masked
+	Config   []byte     // the configuration in force as TOML, secrets masked
+	Damaged  func() int // files that were found damaged; nil: none
 }
 
 // Register adds the administrative routes.
@@ -66,7 +67,10 @@ func (a *Admin) serveStatus(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		host = "unknown"
 	}
-	b := telemetry.Build()
+	b, damaged := telemetry.Build(), 0
+	if a.Damaged != nil {
+		damaged = a.Damaged()
+	}
 	WriteJSON(w, http.StatusOK, struct {
 		Version   string  `json:"version"`
 		Commit    string  `json:"commit"`
@@ -74,7 +78,8 @@ func (a *Admin) serveStatus(w http.ResponseWriter, _ *http.Request) error {
 		Hostname  string  `json:"hostname"`
 		Started   string  `json:"started"`
 		Uptime    float64 `json:"uptime_seconds"`
-	}{b.Version, b.Commit, b.GoVersion, host, a.Started.UTC().Format(time.RFC3339), time.Since(a.Started).Seconds()})
+		Damaged   int     `json:"damaged_files"`
+	}{b.Version, b.Commit, b.GoVersion, host, a.Started.UTC().Format(time.RFC3339), time.Since(a.Started).Seconds(), damaged})
 	return nil
 }
 

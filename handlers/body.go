@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/varvedb/varve/fault"
 )
 
@@ -21,15 +19,13 @@ const (
 	// trustedLength is the Content-Length up to which memory is taken before
 	// the bytes have come; over it a client must send to make us allocate.
 	trustedLength = 4 << 20
-	// budgetWait is how long a body waits for memory before it gets a 503.
-	budgetWait = 5 * time.Second
 )
 
 // A Body is the bytes of a request, decompressed, in a pooled buffer.
 type Body struct {
-	buf    []byte
-	held   int64 // bytes taken from budget
-	budget *bodyBudget
+	buf   []byte
+	held  int64  // bytes of claim that are this body's
+	claim *claim // nil once closed
 }
 
 // Bytes returns the bytes, which are good until Close.
@@ -37,11 +33,11 @@ func (b *Body) Bytes() []byte { return b.buf }
 
 // Close gives the buffer back. Closing twice does nothing.
 func (b *Body) Close() {
-	if b.budget == nil {
+	if b.claim == nil {
 		return
 	}
-	b.budget.release(b.held)
-	b.held, b.budget = 0, nil
+	b.claim.release(b.held)
+	b.held, b.claim = 0, nil
 	putBuffer(b.buf)
 	b.buf = nil
 }
@@ -51,9 +47,11 @@ func (b *Body) Close() {
 // after decompression is refused as soon as that is known, with
 // fault.TooLarge; an unknown encoding gets 415, a damaged body fault.Invalid.
 // All bodies in memory together stay within the server's budget: a request
-// waits for its share, and then fails with fault.Unavailable.
+// that does not get its share fails with fault.Unavailable; see bodyBudget.
 func ReadBody(r *http.Request, limit int64) (*Body, error) {
-	budget := exchangeOf(r).bodies
+	x := exchangeOf(r)
+	x.bodyBegun = true
+	budget := x.bodies
 	if limit <= 0 {
 		limit = budget.bodyLimit()
 	}
@@ -61,15 +59,38 @@ func ReadBody(r *http.Request, limit int64) (*Body, error) {
 	if r.Body == nil {
 		raw.r = http.NoBody
 	}
-	b := &Body{budget: budget}
+	b := &Body{claim: budget.claim()}
 	in := bodyReader{body: b, raw: raw, limit: limit, length: r.ContentLength}
-	ctx, cancel := context.WithTimeout(r.Context(), budgetWait)
-	defer cancel()
-	if err := in.read(ctx, r.Header.Values("Content-Encoding")); err != nil {
+	if err := in.read(r.Context(), r.Header.Values("Content-Encoding")); err != nil {
 		b.Close()
 		return nil, in.explain(r, err)
 	}
 	return b, nil
+}
+
+const (
+	// drainBytes and drainTime bound what is read of a body that nobody wants.
+	drainBytes = 64 << 20
+	drainTime  = 5 * time.Second
+)
+
+// drain reads what is left of a request's body, so that its client, which may
+// still be writing, comes to read the answer and is not cut off. A client that
+// waits to be told to send (Expect: 100-continue) and was not is left to wait:
+// the answer tells it.
+func drain(r *http.Request, begun bool) {
+	if r.Body == nil || !begun && r.Header.Get("Expect") != "" {
+		return
+	}
+	buf := getBuffer(firstBuffer)
+	defer putBuffer(buf)
+	start, left := time.Now(), int64(drainBytes)
+	for left > 0 && r.Context().Err() == nil && time.Since(start) < drainTime {
+		n, err := r.Body.Read(buf[:cap(buf)])
+		if left -= int64(n); err != nil {
+			return
+		}
+	}
 }
 
 // errBodyLimit reports that a body passed its limit.
@@ -115,6 +136,10 @@ func (in *bodyReader) fill(ctx context.Context, src io.Reader, expect int64) err
 	if err := in.grow(ctx, first); err != nil {
 		return err
 	}
+	most := in.limit + 1
+	if expect >= 0 {
+		most = expect + 1
+	}
 	for b := in.body; ; {
 		n, err := src.Read(b.buf[len(b.buf):cap(b.buf)])
 		b.buf = b.buf[:len(b.buf)+n]
@@ -127,7 +152,7 @@ func (in *bodyReader) fill(ctx context.Context, src io.Reader, expect int64) err
 			return err
 		}
 		if len(b.buf) == cap(b.buf) {
-			if err := in.grow(ctx, min(2*int64(cap(b.buf)), in.limit+1)); err != nil {
+			if err := in.grow(ctx, max(min(2*int64(cap(b.buf)), most), int64(cap(b.buf))+1)); err != nil {
 				return err
 			}
 		}
@@ -141,7 +166,7 @@ func (in *bodyReader) grow(ctx context.Context, size int64) error {
 		return nil
 	}
 	size = bufferSize(size)
-	if err := b.budget.acquire(ctx, size-b.held); err != nil {
+	if err := b.claim.acquire(ctx, size-b.held); err != nil {
 		return err
 	}
 	b.held = size
@@ -163,54 +188,18 @@ func (in *bodyReader) explain(r *http.Request, err error) error {
 		return WithStatus(http.StatusRequestTimeout, fault.Errorf(fault.Timeout, "read body: the client is too slow"))
 	case r.Context().Err() != nil:
 		return fault.Wrap(fault.Cancelled, r.Context().Err())
-	case in.raw.err != nil:
+	case in.raw.err != nil && isLost(in.raw.err):
 		return fault.Errorf(fault.Cancelled, "read body: %w", in.raw.err)
+	case in.raw.err != nil:
+		return fault.Errorf(fault.Invalid, "read body: %w", in.raw.err)
 	default:
 		return fault.Errorf(fault.Invalid, "decompress body: %w", err)
 	}
 }
 
-// A bodyBudget bounds the bytes of all bodies in memory. The zero value does
-// not bound.
-type bodyBudget struct {
-	total, limit int64
-	sem          *semaphore.Weighted
-}
-
-// newBodyBudget allows total bytes of bodies, each of at most limit bytes.
-func newBodyBudget(total, limit int64) *bodyBudget {
-	if limit <= 0 {
-		limit = defaultBodyLimit
-	}
-	b := &bodyBudget{total: total, limit: limit}
-	if total > 0 {
-		b.sem = semaphore.NewWeighted(total)
-	}
-	return b
-}
-
-func (b *bodyBudget) bodyLimit() int64 {
-	if b.limit > 0 {
-		return b.limit
-	}
-	return defaultBodyLimit
-}
-
-func (b *bodyBudget) acquire(ctx context.Context, n int64) error {
-	if b.sem == nil {
-		return nil
-	}
-	if n > b.total {
-		return fault.Errorf(fault.TooLarge, "the body needs more than the %d bytes that all bodies may take", b.total)
-	}
-	if b.sem.Acquire(ctx, n) != nil {
-		return fault.Errorf(fault.Unavailable, "no memory for the body: %d bytes of bodies are being worked on", b.total)
-	}
-	return nil
-}
-
-func (b *bodyBudget) release(n int64) {
-	if b.sem != nil && n > 0 {
-		b.sem.Release(n)
-	}
+// isLost reports whether err, of reading a body, says that the connection is
+// gone. The other errors are of the body's framing, such as chunks that are
+// none.
+func isLost(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrBodyReadAfterClose) || isNetwork(err)
 }

@@ -1,18 +1,27 @@
 package handlers
 
 import (
+	"bufio"
 	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
@@ -157,7 +166,7 @@ func TestReadBodyBudget(t *testing.T) {
 	if _, err := read(request(make([]byte, 400_000), "", false)); StatusOf(orNil(err)) != 413 {
 		t.Errorf("a body over the whole budget: got %v, want 413", err)
 	}
-	if !budget.sem.TryAcquire(300_000) {
+	if budget.mu.used != 0 {
 		t.Error("bytes of closed or failed bodies are still counted")
 	}
 }
@@ -199,4 +208,153 @@ func BenchmarkReadBody(b *testing.B) {
 			}
 		})
 	}
+}
+
+// However many large bodies come at once, in whatever order their bytes do,
+// the oldest gets all it needs, so that a round of clients which repeat what
+// was refused always makes progress. None waits for its time to run out.
+func TestConcurrentBodiesMakeProgress(t *testing.T) {
+	random := make([]byte, 600_000)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(random)
+	for _, name := range []string{"plain", "gzip", "snappy block"} { // the last one takes two buffers
+		e := encoders[name]
+		packed := e.encode(random)
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			x := &exchange{bodies: newBodyBudget(1<<21, 1<<20)}
+			rounds, waiting := 0, 16
+			for ; waiting > 0 && rounds < 16; rounds++ {
+				done := make(chan error, waiting)
+				for i := range waiting {
+					r := request(packed, e.header, i%2 == 0)
+					r.Body = io.NopCloser(&slowReader{r.Body, time.Duration(i%5) * time.Microsecond})
+					go func() {
+						b, err := ReadBody(x2(x).into(r), 0)
+						if err == nil {
+							time.Sleep(time.Millisecond) // the work with it
+							b.Close()
+						} else if fault.KindOf(err) != fault.Unavailable {
+							t.Errorf("%s: %v", name, err)
+						}
+						done <- err
+					}()
+				}
+				before := waiting
+				for range before {
+					if <-done == nil {
+						waiting--
+					}
+				}
+				if waiting == before {
+					t.Fatalf("%s: none of %d bodies was read in round %d", name, waiting, rounds+1)
+				}
+			}
+			if used := x.bodies.mu.used; waiting > 0 || used != 0 || time.Since(start) > budgetWait {
+				t.Errorf("%s: after %d rounds and %s, %d bodies are not read and %d bytes are counted", name, rounds, time.Since(start), waiting, used)
+			}
+		})
+	}
+}
+
+// x2 returns an exchange with the same budget.
+func x2(x *exchange) *exchange { return &exchange{bodies: x.bodies} }
+
+// A slowReader is a client that sends a little at a time.
+type slowReader struct {
+	io.Reader
+	pause time.Duration
+}
+
+func (r *slowReader) Read(p []byte) (int, error) {
+	time.Sleep(r.pause)
+	return r.Reader.Read(p[:min(len(p), 16<<10)])
+}
+
+// A client that is refused in the middle of its body reads the answer, and can
+// use the connection again.
+func TestRefusedBodyIsDrained(t *testing.T) {
+	rt := NewRouter(RouterOptions{BodiesInMem: 1 << 20, BodyLimit: 1 << 20, Logger: slog.New(slog.DiscardHandler)})
+	rt.Serve(reading{})
+	server := httptest.NewServer(rt)
+	defer server.Close()
+	older, oldest := rt.bodies.claim(), rt.bodies.claim()
+	if err := errors.Join(older.acquire(t.Context(), 1000), oldest.acquire(t.Context(), 1<<20-101_000)); err != nil {
+		t.Fatal(err)
+	}
+	wait := make(chan error, 1)
+	f := func(size int64, want int) {
+		t.Helper()
+		resp, err := http.Post(server.URL+"/body", "text/plain", io.LimitReader(zeros{}, size))
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != want || resp.Header.Get("Retry-After") == "" && want == 503 {
+			t.Errorf("%d bytes: %d %v, want %d", size, resp.StatusCode, resp.Header, want)
+		}
+	}
+	f(1000, 204)
+	go func() {
+		for waits := false; !waits; runtime.Gosched() { // until the body below needs more than is free
+			rt.bodies.mu.Lock()
+			waits = rt.bodies.mu.holder != nil
+			rt.bodies.mu.Unlock()
+		}
+		wait <- older.acquire(t.Context(), 200_000)
+	}()
+	f(30<<20, 503)
+	oldest.release(oldest.held)
+	if err := <-wait; err != nil {
+		t.Error(err)
+	}
+	older.release(older.held)
+	f(500_000, 204)
+	f(30<<20, 413)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// reading is a protocol that reads bodies.
+type reading struct{}
+
+func (reading) Register(r chi.Router) {
+	r.Post("/body", Handle(func(w http.ResponseWriter, r *http.Request) error {
+		b, err := ReadBody(r, 0)
+		if err != nil {
+			return err
+		}
+		b.Close()
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}))
+}
+
+func TestMalformedChunks(t *testing.T) {
+	rt := NewRouter(RouterOptions{Logger: slog.New(slog.DiscardHandler)})
+	rt.Serve(reading{})
+	server := httptest.NewServer(rt)
+	defer server.Close()
+	f := func(chunks string) {
+		t.Helper()
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%s", chunks)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%q: %v", chunks, err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: status %d, want 400", chunks, resp.StatusCode)
+		}
+	}
+	f("zz\r\nhello\r\n0\r\n\r\n")
+	f("5\r\nhelloworld\r\n0\r\n\r\n")
+	f("fffffffffffffffff\r\nx\r\n")
+	f(strings.Repeat("1", 5000) + "\r\n")
 }

@@ -132,7 +132,7 @@ func (in *bodyReader) unsnappy(ctx context.Context) error {
 	if head, err := br.Peek(len(snappyMagic)); err == nil && bytes.Equal(head, snappyMagic) {
 		return in.fill(ctx, s2.NewReader(br, s2.ReaderMaxBlockSize(64<<10)), -1)
 	}
-	block := &Body{budget: in.body.budget}
+	block := &Body{claim: in.body.claim}
 	defer block.Close()
 	packed := bodyReader{body: block, raw: in.raw, limit: in.limit}
 	if err := packed.fill(ctx, br, in.length); err != nil || len(block.buf) == 0 {

@@ -136,6 +136,10 @@ type answer struct {
 	sent   bool // whether the first bytes are out
 	status int  // of the answer, if not 200
 	cost   cost // of the results so far
+
+	strict  bool        // whether missing rows are an error
+	reading sql.Records // the result that is being read; nil between results
+	damages []sql.Damage
 }
 
 func newAnswer(w http.ResponseWriter, format *sqlFormat, limit int64, start time.Time) *answer {
@@ -152,8 +156,8 @@ func (a *answer) release() {
 	a.buf = nil
 }
 
-// finish sends what is left of the answer, and what it has cost: as a header
-// if the answer fit into the buffer, else as a trailer.
+// finish sends what is left of the answer, what it has cost and what it lacks:
+// as headers if the answer fit into the buffer, else as trailers.
 func (a *answer) finish() error {
 	if !a.sent {
 		a.w.Header().Set(costHeader, a.cost.json())
@@ -161,6 +165,7 @@ func (a *answer) finish() error {
 	}
 	err := a.flush()
 	a.w.Header().Set(costHeader, a.cost.json())
+	a.setWarnings(http.TrailerPrefix)
 	return err
 }
 
@@ -173,6 +178,8 @@ func (a *answer) flush() error {
 		h.Set("Content-Type", a.format.contentType)
 		h.Set("x-greptime-format", a.format.family)
 		h.Set("x-greptime-execution-time", millis(a.start))
+		a.noteDamage()
+		a.setWarnings("")
 		if h.Get(costHeader) == "" {
 			h.Set("Trailer", costHeader)
 		}
@@ -207,10 +214,14 @@ func (a *answer) rows(ctx context.Context, r sql.Records, row func(c sql.Chunk, 
 // chunks calls add for the first rows of each chunk of r up to the limit. It
 // returns the number of rows.
 func (a *answer) chunks(ctx context.Context, r sql.Records, add func(c sql.Chunk, rows int) error) (int64, error) {
-	defer a.cost.read(r)
+	a.reading = r
+	defer a.readTo(r)
 	n := int64(0)
 	for n < a.limit {
 		chunk, err := r.Next(ctx)
+		if err == nil && a.strict {
+			err = sql.Whole(r)
+		}
 		if err != nil || chunk == nil {
 			return n, err
 		}
@@ -224,4 +235,11 @@ func (a *answer) chunks(ctx context.Context, r sql.Records, add func(c sql.Chunk
 		n += int64(rows)
 	}
 	return n, nil
+}
+
+// readTo ends the reading of a result.
+func (a *answer) readTo(r sql.Records) {
+	a.cost.read(r)
+	a.noteDamage()
+	a.reading = nil
 }

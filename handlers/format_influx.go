@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 	"github.com/varvedb/varve/table"
 )
@@ -71,7 +72,7 @@ func (e *influxEncoder) series(ctx context.Context, r sql.Records) error {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = sql.AppendJSONString(e.buf, c.Name)
+		e.buf = query.AppendJSONString(e.buf, c.Name)
 		e.times = append(e.times, newTimeScale(c.Table, e.format.epoch))
 	}
 	e.buf = append(e.buf, `],"values":[`...)
@@ -102,9 +103,8 @@ func (e *influxEncoder) row(chunk sql.Chunk, row int) {
 }
 
 func (e *influxEncoder) end() {
-	e.buf = append(e.buf, `],"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
+	e.buf = append(e.buf, ']')
+	e.took()
 }
 
 func (e *influxEncoder) fail(r *http.Request, err error) bool {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 )
 
@@ -53,9 +53,9 @@ func (e *greptimeEncoder) records(ctx context.Context, r sql.Records) error {
 			e.buf = append(e.buf, ',')
 		}
 		e.buf = append(e.buf, `{"name":`...)
-		e.buf = sql.AppendJSONString(e.buf, c.Name)
+		e.buf = query.AppendJSONString(e.buf, c.Name)
 		e.buf = append(e.buf, `,"data_type":`...)
-		e.buf = sql.AppendJSONString(e.buf, c.Type)
+		e.buf = query.AppendJSONString(e.buf, c.Type)
 		e.buf = append(e.buf, '}')
 	}
 	e.buf = append(e.buf, `]},"rows":[`...)
@@ -92,9 +92,8 @@ func (e *greptimeEncoder) closeRecords() {
 }
 
 func (e *greptimeEncoder) end() {
-	e.buf = append(e.buf, `],"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
+	e.buf = append(e.buf, ']')
+	e.took()
 }
 
 func (e *greptimeEncoder) fail(r *http.Request, err error) bool {
@@ -120,10 +119,8 @@ func (a *answer) fault(r *http.Request, err error) {
 	a.buf = append(a.buf, `,"code":`...)
 	a.buf = strconv.AppendInt(a.buf, int64(Code(fault.KindOf(err))), 10)
 	a.buf = append(a.buf, `,"error":`...)
-	a.buf = sql.AppendJSONString(a.buf, Message(r, err))
-	a.buf = append(a.buf, `,"execution_time_ms":`...)
-	a.buf = strconv.AppendInt(a.buf, time.Since(a.start).Milliseconds(), 10)
-	a.buf = append(a.buf, '}')
+	a.buf = query.AppendJSONString(a.buf, Message(r, err))
+	a.took()
 }
 
 // An objectEncoder writes the format json: one object a row.
@@ -151,7 +148,7 @@ func (e *objectEncoder) result(ctx context.Context, r sql.Result) error {
 		if i == 0 {
 			key = key[:0]
 		}
-		e.keys = append(e.keys, append(sql.AppendJSONString(key, name), ':'))
+		e.keys = append(e.keys, append(query.AppendJSONString(key, name), ':'))
 	}
 	if _, err := e.rows(ctx, r.Records, e.row); err != nil {
 		return err
@@ -188,11 +185,7 @@ func (e *objectEncoder) row(chunk sql.Chunk, row int) {
 	e.buf = append(buf, '}')
 }
 
-func (e *objectEncoder) end() {
-	e.buf = append(e.buf, `,"execution_time_ms":`...)
-	e.buf = strconv.AppendInt(e.buf, time.Since(e.start).Milliseconds(), 10)
-	e.buf = append(e.buf, '}')
-}
+func (e *objectEncoder) end() { e.took() }
 
 func (e *objectEncoder) fail(r *http.Request, err error) bool {
 	if !e.sent {

@@ -31,6 +31,7 @@ var streamRows = flag.Int64("stream-rows", 2_000_000, "rows of TestFormatsStream
 // for, made while they are read. It counts what is open.
 type generator struct {
 	rows      int64
+	damaged   bool // whether a file is, behind the last row
 	snapshots atomic.Int64
 	free      chan struct{} // gets one when the last snapshot is closed
 }
@@ -57,13 +58,14 @@ func (s *generated) Close() {
 }
 
 func (s *generated) Scan(_ context.Context, spec table.ScanSpec) ([]table.Partition, error) {
-	return []table.Partition{&generatedRows{info: s.info, spec: spec, left: s.rows}}, nil
+	return []table.Partition{&generatedRows{info: s.info, spec: spec, left: s.rows, damaged: s.damaged}}, nil
 }
 
 type generatedRows struct {
 	info       *table.Info
 	spec       table.ScanSpec
 	from, left int64
+	damaged    bool
 	batch      table.Batch
 }
 
@@ -82,6 +84,9 @@ var generatedDict = func() *table.Dict {
 
 func (p *generatedRows) Next(ctx context.Context) (*table.Batch, error) {
 	n := int(min(p.left, 8192))
+	if n == 0 && p.damaged {
+		p.spec.Stats.Damage("file")
+	}
 	if n == 0 || ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -54,6 +54,7 @@ func HandleWith(h HandlerFunc, write ErrorWriter) http.HandlerFunc {
 		if rw.started {
 			panic(http.ErrAbortHandler)
 		}
+		drain(r, x.bodyBegun)
 		status := StatusOf(err)
 		setErrorHeaders(rw.Header(), r, status, err)
 		write(rw, r, status, err)
@@ -119,6 +120,7 @@ type exchange struct {
 	err       error  // the error that was answered
 	reply     *reply
 	bodies    *bodyBudget
+	bodyBegun bool         // whether some of the body may have been read
 	metrics   *httpMetrics // nil outside of a Router
 	hidden    string       // a path that no client is told
 }

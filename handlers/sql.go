@@ -16,6 +16,7 @@ import (
 	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/sql"
+	"github.com/varvedb/varve/table"
 )
 
 // A SQLEngine is what SQL needs of sql.Engine.
@@ -28,6 +29,7 @@ type SQLEngine interface {
 type SQL struct {
 	Engine  SQLEngine
 	Timeout time.Duration // of a request that does not give its own; none
+	Strict  bool          // whether missing rows are an error, if a request does not say
 }
 
 var _ Protocol = (*SQL)(nil)
@@ -82,6 +84,10 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 	if err != nil {
 		return err
 	}
+	strict, err := a.strict(r, p)
+	if err != nil {
+		return err
+	}
 	noteStatement(r, p.text("sql"))
 	script, err := sql.Parse(p.text("sql"))
 	if err != nil {
@@ -99,6 +105,7 @@ func (a *SQL) run(w http.ResponseWriter, r *http.Request, start time.Time) error
 	}
 	out := newAnswer(w, format, limit, start)
 	defer out.release()
+	out.strict = strict
 	enc := format.encoder(out)
 	err = runObserved(ctx, a.Engine, session, script, func(result sql.Result) error { return enc.result(ctx, result) })
 	if err == nil {
@@ -127,7 +134,7 @@ func (a *SQL) session(r *http.Request, p sqlParams) (*sql.Session, error) {
 	s := &sql.Session{Database: database}
 	if zone := cmp.Or(r.Header.Get("x-greptime-timezone"), p.text("timezone")); zone != "" {
 		var err error
-		if s.TimeZone, err = sql.ParseTimeZone(zone); err != nil {
+		if s.TimeZone, err = table.ParseZone(zone); err != nil {
 			return nil, err
 		}
 	}
@@ -144,6 +151,20 @@ func (a *SQL) timeout(r *http.Request) (time.Duration, error) {
 		return 0, fault.Errorf(fault.Invalid, "x-greptime-timeout: %q is not a duration such as 30s", text)
 	}
 	return d, nil
+}
+
+// strict reports whether rows that damaged files lack are an error and not a
+// warning.
+func (a *SQL) strict(r *http.Request, p sqlParams) (bool, error) {
+	text := cmp.Or(r.Header.Get("x-varve-strict"), p.text("strict"))
+	if text == "" {
+		return a.Strict, nil
+	}
+	strict, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fault.Errorf(fault.Invalid, "strict must be true or false, not %q", text)
+	}
+	return strict, nil
 }
 
 // sqlParams are the parameters of a request; those in the URL win over those

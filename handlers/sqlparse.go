@@ -9,6 +9,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
 )
 
@@ -68,7 +69,7 @@ func (a *SQLText) format(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", jsonType)
-	answer := append([]byte(`{"formatted":`), sql.AppendJSONString(nil, text)...) // WriteJSON would escape < and >
+	answer := append([]byte(`{"formatted":`), query.AppendJSONString(nil, text)...) // WriteJSON would escape < and >
 	_, err = w.Write(append(answer, '}', '\n'))
 	return err
 }

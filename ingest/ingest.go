@@ -197,7 +197,7 @@ func createOne(t *catalog.Txn, db *catalog.Database, m *lineprotocol.Missing, re
 	info := m.Info
 	if info == nil {
 		spec := catalog.Spec{Database: db.Name, Name: m.Name, Columns: m.Columns, Comment: "Created on insertion"}
-		spec.Merge, spec.Options = inherited(db)
+		spec.Options, spec.Merge = db.Inherit(nil, table.LastNonNull) // a line may hold a part of the fields
 		var created bool
 		var err error
 		if info, created, err = t.CreateTable(spec, true); created {
@@ -223,26 +223,6 @@ func createOne(t *catalog.Txn, db *catalog.Database, m *lineprotocol.Missing, re
 	}
 	for _, r := range not {
 		refused.add(m.Name, r.Column, r.Err)
-	}
-}
-
-// inherited returns what a new table takes from its database: how writes of
-// one identity merge, by fields if the database does not say, and the options
-// that are fixed for the life of a table.
-func inherited(db *catalog.Database) (table.MergeMode, map[string]string) {
-	options := map[string]string{}
-	for _, key := range []string{"append_mode", "merge_mode", "skip_wal", "sst_format"} {
-		if v, ok := db.Options[key]; ok {
-			options[key] = v
-		}
-	}
-	switch {
-	case options["append_mode"] == "true":
-		return table.Append, options
-	case options["merge_mode"] == table.LastRow.String():
-		return table.LastRow, options
-	default:
-		return table.LastNonNull, options
 	}
 }
 

@@ -188,11 +188,15 @@ func TestInherited(t *testing.T) {
 		if err != nil || info.Merge != want {
 			t.Errorf("%v: %+v, %v", options, info, err)
 		}
+		if window := "compaction.twcs.time_window"; info.Options[window] != options[window] {
+			t.Errorf("%v: %s is %q", options, window, info.Options[window])
+		}
 	}
 	f(nil, table.LastNonNull)
 	f(map[string]string{"ttl": "7d"}, table.LastNonNull)
 	f(map[string]string{"merge_mode": "last_row"}, table.LastRow)
 	f(map[string]string{"append_mode": "true"}, table.Append)
+	f(map[string]string{"compaction.twcs.time_window": "2h"}, table.LastNonNull)
 }
 
 func TestNoCreate(t *testing.T) {

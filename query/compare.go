@@ -56,7 +56,7 @@ type timeValue struct {
 // integer in the column's own unit, or a constant point in time.
 func (r *rewriter) timeValue(n node, typ table.Type, sc *scope) (v timeValue, ok bool) {
 	if s, ok := stringConstant(n); ok {
-		t, ok := parseTime(s, r.req.TimeZone)
+		t, ok := table.ParseTime(s, r.req.TimeZone)
 		if !ok {
 			r.fail(fault.Plan, "%q cannot be compared with a %s: write a time as YYYY-MM-DD[ HH:MM:SS[.fraction][Z|±HH:MM]]", s, typ)
 			return v, false
@@ -73,7 +73,7 @@ func (r *rewriter) timeValue(n node, typ table.Type, sc *scope) (v timeValue, ok
 }
 
 func valueOf(t time.Time, typ table.Type) (v timeValue) {
-	v.raw, v.exact, v.beyond = inUnit(t, typ)
+	v.raw, v.exact, v.beyond = typ.FromTime(t)
 	return v
 }
 
@@ -84,11 +84,7 @@ func rawValue(v any, typ table.Type) timeValue {
 		return timeValue{beyond: 1}
 	}
 	raw, err := strconv.ParseInt(num.String(), 10, 64)
-	low, high := int64(math.MinInt64+2), int64(math.MaxInt64-1)
-	if typ != table.TimestampNanosecond {
-		low, _, _ = inUnit(minMicros, typ)
-		high, _, _ = inUnit(maxMicros, typ)
-	}
+	low, high := typ.Range()
 	switch {
 	case raw < low || err != nil && strings.HasPrefix(num.String(), "-"):
 		return timeValue{raw: math.MinInt64, beyond: -1}
@@ -150,7 +146,7 @@ func compareTime(x any, op table.Compare, v timeValue, typ table.Type) node {
 }
 
 func rawLiteral(raw int64, typ table.Type) node {
-	return newCast(newConstant("VARCHAR", timeText(fromUnit(raw, typ))), duckType(typ))
+	return newCast(newConstant("VARCHAR", timeText(typ.Time(raw))), duckType(typ))
 }
 
 // comparison rewrites a comparison of a timestamp with a literal.

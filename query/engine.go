@@ -1,12 +1,17 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/varvedb/varve/fault"
 	"github.com/varvedb/varve/query/duckdb"
@@ -20,6 +25,13 @@ type Options struct {
 	Threads     int    // of DuckDB; GOMAXPROCS
 	MaxRunning  int    // statements that run at once; Threads
 	MaxQueued   int    // statements that wait to run; 128 per running one
+
+	// ProcessLimit is the memory of the process over which statements are
+	// ended; 0: they are not.
+	ProcessLimit int64
+	CloseTimeout time.Duration         // what Close waits for statements; 3 s
+	Logger       *slog.Logger          // slog.Default()
+	Registerer   prometheus.Registerer // nil: the metrics are not published
 }
 
 func (o Options) withDefaults() Options {
@@ -38,6 +50,8 @@ func (o Options) withDefaults() Options {
 	if o.MaxQueued <= 0 {
 		o.MaxQueued = 128 * o.MaxRunning
 	}
+	o.CloseTimeout = cmp.Or(o.CloseTimeout, 3*time.Second)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 
@@ -45,6 +59,7 @@ func (o Options) withDefaults() Options {
 type Engine struct {
 	opts    Options
 	slots   *slots
+	watch   *watch
 	sources sync.Map // id → *source, while a statement may bind it
 	nextID  atomic.Int64
 
@@ -67,11 +82,13 @@ func Open(opts Options) (*Engine, error) {
 		return nil, err
 	}
 	e.mu.instance = in
+	e.watch = newWatch(e.opts)
 	return e, nil
 }
 
 // Close refuses new statements, waits for the results that are open to be
-// closed, and ends the engine.
+// closed, and ends the engine. After CloseTimeout it leaves what still runs,
+// and DuckDB with it, to the end of the process.
 func (e *Engine) Close() error {
 	e.mu.Lock()
 	closed := e.mu.closed
@@ -80,7 +97,12 @@ func (e *Engine) Close() error {
 	if closed {
 		return nil
 	}
-	e.slots.drain()
+	drained := e.slots.drain(e.opts.CloseTimeout)
+	e.watch.close()
+	if !drained {
+		e.opts.Logger.Warn("query: statements still run at the end", "statements", e.watch.texts())
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.instance.close()
@@ -115,7 +137,6 @@ func (e *Engine) settings() []duckdb.Setting {
 	return []duckdb.Setting{
 		{Name: "temp_directory", Value: e.opts.TempDir},
 		{Name: "memory_limit", Value: strconv.FormatInt(e.opts.MemoryLimit, 10) + "B"},
-		{Name: "threads", Value: strconv.Itoa(e.opts.Threads)},
 		{Name: "autoload_known_extensions", Value: "false"},
 		{Name: "autoinstall_known_extensions", Value: "false"},
 		{Name: "allow_community_extensions", Value: "false"},
@@ -123,7 +144,7 @@ func (e *Engine) settings() []duckdb.Setting {
 }
 
 func (e *Engine) openInstance() (*instance, error) {
-	db, err := duckdb.Open(e.settings())
+	db, err := duckdb.Open(e.opts.Threads, e.settings())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +155,7 @@ func (e *Engine) openInstance() (*instance, error) {
 		return nil, err
 	}
 	defer c.Close()
-	err = c.Register(scanFunction, e.source)
+	err = errors.Join(c.Register(scanFunction, e.source), c.RegisterGuards())
 	limit := fmt.Sprintf("SET GLOBAL max_temp_directory_size = '%dB'", e.opts.TempLimit)
 	for _, sql := range append([]string{limit}, setup...) {
 		if err == nil {

@@ -64,8 +64,14 @@ func (st *statement) fault(err error) error {
 	if strings.HasPrefix(d.Class, "INTERRUPT") || strings.HasPrefix(d.Message, "INTERRUPT") {
 		return fault.Errorf(fault.Cancelled, "the query was interrupted")
 	}
+	if strings.Contains(d.Message, limitText) {
+		return fault.Errorf(fault.TooLarge, "%s", cleanMessage(d.Message))
+	}
 	return fault.Errorf(kinds[d.Class], "%s", cleanMessage(d.Message))
 }
+
+// limitText is in what the guards of bound.go say.
+const limitText = "() would "
 
 // scanCall is a scan as DuckDB prints it in front of the table's name.
 var scanCall = regexp.MustCompile(`"?` + scanFunction + `"?\(\d+\) AS `)

@@ -136,7 +136,7 @@ func (s *source) timeEnd(raw, open int64) string {
 	if raw == open {
 		return "…"
 	}
-	return timeText(fromUnit(raw, s.info.Schema.TimeIndex().Type))
+	return timeText(s.info.Schema.TimeIndex().Type.Time(raw))
 }
 
 var compareText = [...]string{"=", "!=", "<", "<=", ">", ">=", "IN", "IS NULL", "IS NOT NULL"}
@@ -165,9 +165,13 @@ func (s *source) describePredicate(p table.Predicate) string {
 
 // describeStats writes what a scan looked at and left out.
 func describeStats(s *table.ScanStats) string {
-	return fmt.Sprintf("files: %d, pruned %d; row groups: %d, pruned %d; pages: %d, pruned %d, cached %d; "+
+	text := fmt.Sprintf("files: %d, pruned %d; row groups: %d, pruned %d; pages: %d, pruned %d, cached %d; "+
 		"bytes read: %d; memtable rows: %d; rows read: %d, returned %d",
 		s.Files.Load(), s.FilesPruned.Load(), s.RowGroups.Load(), s.RowGroupsPruned.Load(),
 		s.Pages.Load(), s.PagesPruned.Load(), s.CacheHits.Load(), s.BytesRead.Load(),
 		s.MemtableRows.Load(), s.RowsRead.Load(), s.RowsReturned.Load())
+	if n := s.FilesDamaged.Load(); n > 0 {
+		text += fmt.Sprintf("; damaged files: %d", n)
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -49,6 +50,10 @@ func (r *rewriter) expr(n node, sc *scope) node {
 	}
 	r.depth++
 	defer func() { r.depth-- }()
+	if r.expressions++; r.expressions > maxExpressions {
+		r.fail(fault.TooLarge, "a statement may have %d expressions", maxExpressions)
+		return n
+	}
 	if r.depth > maxDepth {
 		r.fail(fault.TooLarge, "expressions are nested deeper than %d", maxDepth)
 		return n
@@ -168,6 +173,10 @@ func (r *rewriter) timeLiteral(t time.Time, typeID string) node {
 }
 
 func (r *rewriter) cast(n node, sc *scope) node {
+	if refusedType(n["cast_type"]) {
+		r.fail(fault.Unsupported, "type BIGNUM is not supported")
+		return nil
+	}
 	id := text(child(n, "cast_type"), "id")
 	if _, ok := castTypes[id]; !ok {
 		return nil
@@ -203,6 +212,15 @@ func (r *rewriter) call(n node, sc *scope) node {
 		n["function_name"] = "last"
 		r.changes++
 	}
+	if jsonStructures[name] && !r.flatStructure(n, name) {
+		return nil
+	}
+	if b, ok := bounds[name]; ok && !(likes[name] && r.simpleLike(n, name)) {
+		return r.bounded(n, name, b, sc)
+	}
+	if lambdas[name] {
+		return r.lambda(n, sc)
+	}
 	typ := sc.typeOf(n)
 	if typ == table.InvalidType || typ == table.TimestampMicrosecond {
 		return nil
@@ -221,7 +239,7 @@ func (r *rewriter) timeArgument(n node, name string) {
 		return
 	}
 	s, ok := stringConstant(args[i].(node))
-	if t, isTime := parseTime(s, r.req.TimeZone); ok && isTime {
+	if t, isTime := table.ParseTime(s, r.req.TimeZone); ok && isTime {
 		r.changes++
 		args[i] = r.timeLiteral(t, "TIMESTAMP")
 	}
@@ -235,6 +253,11 @@ func (r *rewriter) timeCall(n node, name string, typ table.Type, sc *scope) node
 	case timeFunctions[name]:
 		for i := range args {
 			args[i] = r.walk(args[i], sc)
+		}
+		if typ == table.TimestampNanosecond {
+			bin := maps.Clone(n)
+			bin["alias"] = "" // DuckDB takes one for the name of a macro's argument
+			return newCall("varve_to_ns", bin)
 		}
 		return newCast(n, duckType(typ))
 	case name == "+" || name == "-":

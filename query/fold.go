@@ -59,7 +59,7 @@ func (r *rewriter) foldCast(n node, sc *scope) (time.Time, bool) {
 	}
 	t, ok := time.Time{}, false
 	if s, isText := stringConstant(child(n, "child")); isText {
-		t, ok = parseTime(s, r.req.TimeZone)
+		t, ok = table.ParseTime(s, r.req.TimeZone)
 	} else {
 		t, ok = r.fold(child(n, "child"), sc)
 	}
@@ -70,8 +70,8 @@ func (r *rewriter) foldCast(n node, sc *scope) (time.Time, bool) {
 		l := t.In(r.req.TimeZone)
 		return time.Date(l.Year(), l.Month(), l.Day(), 0, 0, 0, 0, r.req.TimeZone).UTC(), true
 	}
-	raw, _, beyond := inUnit(t, typ)
-	return fromUnit(raw, typ), beyond == 0
+	raw, _, beyond := typ.FromTime(t)
+	return typ.Time(raw), beyond == 0
 }
 
 func (r *rewriter) foldCall(n node, sc *scope) (time.Time, bool) {

@@ -66,6 +66,10 @@ func TestFunctions(t *testing.T) {
 			if safe[name] {
 				t.Errorf("function %s is called safe and is denied", name)
 			}
+		case bounds[name].memory != nil || bounds[name].work != nil:
+			if safe[name] {
+				t.Errorf("function %s is called safe and is bounded", name)
+			}
 		default:
 			lines = append(lines, name)
 			if !safe[name] {
@@ -80,11 +84,16 @@ func TestFunctions(t *testing.T) {
 		return
 	}
 	if len(unknown) > 0 {
-		t.Errorf("decide on these functions, in guard.go or functions_safe.txt: %v", unknown)
+		t.Errorf("decide on these functions, in guard.go, bound.go or functions_safe.txt: %v", unknown)
 	}
 	for name := range deniedFunctions {
 		if !slices.Contains(all, name) && name != "combine" {
 			t.Errorf("denied function %s does not exist", name)
+		}
+	}
+	for name := range bounds {
+		if !slices.Contains(all, name) {
+			t.Errorf("bounded function %s does not exist", name)
 		}
 	}
 	for _, name := range firstColumn(t, c, `SELECT DISTINCT function_name FROM duckdb_functions()

@@ -53,6 +53,27 @@ func TestNesting(t *testing.T) {
 	f("[", "1", "]", 255)
 	f("CASE WHEN true THEN ", "1", " END", 254)
 	f("* FROM (SELECT ", "1", ")", 63)
+	g := func(sql string) {
+		t.Helper()
+		if _, err := read(e, Request{SQL: sql}); fault.KindOf(err) != fault.TooLarge {
+			t.Errorf("%.40s: %v (kind %d)", sql, err, fault.KindOf(err))
+		}
+	}
+	g("SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", 5000))
+	g("SELECT 1 WHERE 1 IN (1" + strings.Repeat(",1", maxExpressions) + ")")
+	g("SELECT 1 WHERE 1=1" + strings.Repeat(" AND 1=1", maxExpressions/2))
+	deep := "repeat('[', 100000) || repeat(']', 100000)"
+	g("SELECT json_merge_patch(" + deep + ", '1')")
+	g("SELECT json_contains(" + deep + ", '1')")
+	g("SELECT json_contains('1', " + deep + ")")
+	g("SELECT count(*) FROM json_tree('" + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + "')")
+	g("SELECT count(*) FROM (SELECT " + deep + " AS j) AS t, json_tree(j)")
+	g("SELECT from_json('[]', '" + strings.Repeat("[", 1000) + "\"INT\"" + strings.Repeat("]", 1000) + "')")
+	for _, sql := range []string{"SELECT count(*) FROM json_tree('[1]')", "SELECT j.value FROM (SELECT '[1]' AS s) AS t, json_each(s) AS j", "SELECT from_json('[1]', '[\"INT\"]')"} {
+		if _, err := read(e, Request{SQL: sql}); err != nil {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
 }
 
 // TestSpillIsOutOfReach expects that settings which let DuckDB spill let no

@@ -23,6 +23,12 @@ var setup = []string{
 		epoch_ns(CAST(CAST(ts AS TIMESTAMP) + span AS TIMESTAMP_NS)) + epoch_ns(ts)
 		- epoch_ns(CAST(CAST(ts AS TIMESTAMP) AS TIMESTAMP_NS)))`,
 
+	// A bin of nanoseconds may begin before the first of them. That is null and
+	// no error, which TRY_CAST would give too: one row may not fail a query.
+	`CREATE MACRO varve_to_ns(ts) AS CASE
+		WHEN ts >= TIMESTAMP '1677-09-21 00:12:43.145225' AND ts <= TIMESTAMP '2262-04-11 23:47:16.854775'
+		THEN CAST(ts AS TIMESTAMP_NS) END`,
+
 	`CREATE MACRO arrow_typeof(x) AS CASE typeof(x)
 		WHEN 'BOOLEAN' THEN 'Boolean'
 		WHEN 'TINYINT' THEN 'Int8' WHEN 'SMALLINT' THEN 'Int16' WHEN 'INTEGER' THEN 'Int32'

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/varvedb/varve/fault"
+	"github.com/varvedb/varve/table"
 )
 
 // mixing are the functions whose value is one of their arguments. Operators and
@@ -39,7 +40,7 @@ func (r *rewriter) sameUnit(values []any, sc *scope) {
 		if !ok {
 			continue
 		}
-		t, ok := parseTime(s, r.req.TimeZone)
+		t, ok := table.ParseTime(s, r.req.TimeZone)
 		if !ok {
 			continue
 		}

@@ -219,7 +219,7 @@ func valueFor(typ table.Type, op table.Compare, n node) (table.Value, bool) {
 		return table.Value{Type: typ, Bytes: s}, ok && id == "VARCHAR"
 	case table.Int8, table.Int16, table.Int32, table.Int64, table.UInt8, table.UInt16, table.UInt32, table.UInt64:
 		i, err := strconv.ParseInt(num.String(), 10, 64)
-		return table.Value{Type: typ, Int: i}, isNumber && integer && err == nil && fits(typ, i)
+		return table.Value{Type: typ, Int: i}, isNumber && integer && err == nil && typ.Holds(i)
 	case table.Float64:
 		// For DuckDB NaN is the greatest number; the statistics of files do not
 		// know of it. So nothing that NaN passes may prune.
@@ -257,27 +257,6 @@ func number(v any) json.Number { n, _ := v.(json.Number); return n }
 
 // location returns where in the text a node begins.
 func location(n node) (int, error) { return strconv.Atoi(string(number(n["query_location"]))) }
-
-// fits reports whether an integer type can hold i.
-func fits(typ table.Type, i int64) bool {
-	switch typ {
-	case table.Int8:
-		return i == int64(int8(i))
-	case table.Int16:
-		return i == int64(int16(i))
-	case table.Int32:
-		return i == int64(int32(i))
-	case table.UInt8:
-		return i == int64(uint8(i))
-	case table.UInt16:
-		return i == int64(uint16(i))
-	case table.UInt32:
-		return i == int64(uint32(i))
-	case table.UInt64:
-		return i >= 0
-	}
-	return true
-}
 
 // pushOrder tells the scan of a plain SELECT … ORDER BY time LIMIT n, whose
 // every condition the scan applies itself, that only n rows matter.

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/varvedb/varve/query/duckdb"
 )
@@ -275,6 +276,12 @@ func smallUint(v *duckdb.Vector, physical duckdb.TypeID, i int) int {
 	default:
 		return int(duckdb.At[uint32](v, i))
 	}
+}
+
+// AppendJSONString appends s as a JSON string. Bytes that are not UTF-8 become
+// the replacement character.
+func AppendJSONString(dst []byte, s string) []byte {
+	return appendJSONString(dst, unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
 // appendJSONString writes a JSON string; bytes that are not UTF-8 become the

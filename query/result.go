@@ -54,7 +54,12 @@ func (r *Result) Next(ctx context.Context) (*Chunk, error) {
 		stop := context.AfterFunc(ctx, r.st.cancel)
 		defer stop()
 	}
-	c, err := r.st.result.Next()
+	var c *duckdb.Chunk
+	var err error
+	if !r.st.wait(ctx, func() { c, err = r.st.result.Next() }, func() { r.st.release(false) }) {
+		r.closed = true // its end closes it
+		return nil, r.st.over(ctx)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

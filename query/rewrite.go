@@ -16,14 +16,18 @@ const scanFunction = "table_scan"
 // package comment, step 2. It fails closed: a kind of node that is not named
 // here ends the statement.
 type rewriter struct {
-	req        Request
-	engine     *Engine
-	err        error // the first
-	changes    int   // expressions replaced so far
-	ctes       int   // WITH queries so far
-	depth      int   // of expressions around the current one
-	nested     int   // of queries around the current one
-	subqueries int   // of those, in expressions
+	req         Request
+	engine      *Engine
+	err         error   // the first
+	changes     int     // expressions replaced so far
+	ctes        int     // WITH queries so far
+	depth       int     // of expressions around the current one
+	nested      int     // of queries around the current one
+	subqueries  int     // of those, in expressions
+	expressions int     // so far
+	queries     int     // so far
+	guards      int     // calls that are bounded
+	limits      float64 // what their limits are divided by; see lambdaShare
 
 	tables  map[[2]string]*table.Info
 	sources []*source
@@ -43,6 +47,9 @@ const (
 	maxDepth      = 256 // of expressions
 	maxNested     = 64  // of queries
 	maxSubqueries = 12  // of queries in expressions
+
+	maxExpressions = 100_000 // of a statement
+	maxQueries     = 1000    // of a statement
 )
 
 // query rewrites a SELECT or what combines several, and returns its columns
@@ -53,6 +60,10 @@ func (r *rewriter) query(n node, ctes *cte, outer *scope) []column {
 	}
 	r.nested++
 	defer func() { r.nested-- }()
+	if r.queries++; r.queries > maxQueries {
+		r.fail(fault.TooLarge, "a statement may have %d queries", maxQueries)
+		return nil
+	}
 	if r.nested > maxNested {
 		r.fail(fault.TooLarge, "queries are nested deeper than %d", maxNested)
 		return nil
@@ -262,7 +273,11 @@ func (r *rewriter) tableFunction(n node, sc *scope) {
 		r.fail(fault.Plan, "table function %s does not exist", name)
 		return
 	}
-	call["children"] = r.walk(call["children"], sc)
+	args := list(call, "children")
+	call["children"] = r.walk(args, sc)
+	if name := strings.ToLower(text(call, "function_name")); len(args) > 0 && (name == "json_tree" || name == "json_each") {
+		args[0] = r.flatJSON(args[0].(node), name)
+	}
 	rel := &relation{name: text(n, "alias"), columns: []column{{name: text(call, "function_name")}}}
 	if aliases := names(n, "column_name_alias"); len(aliases) > 0 {
 		rel.columns = rename(rel.columns, aliases)

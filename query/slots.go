@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"time"
 
 	"github.com/varvedb/varve/fault"
 )
@@ -44,9 +45,17 @@ func (s *slots) enter(ctx context.Context) error {
 
 func (s *slots) leave() { s.running <- struct{}{} }
 
-// drain takes all slots, for ever.
-func (s *slots) drain() {
+// drain takes all slots, for ever, and reports whether they became free in
+// time.
+func (s *slots) drain(timeout time.Duration) bool {
+	t := time.NewTimer(timeout)
+	defer t.Stop()
 	for range cap(s.running) {
-		<-s.running
+		select {
+		case <-s.running:
+		case <-t.C:
+			return false
+		}
 	}
+	return true
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -24,6 +25,7 @@ const interruptEvery = 5 * time.Millisecond
 // prepared statement and result, and a snapshot of each table.
 type statement struct {
 	engine *Engine
+	text   string // for the log
 	parent context.Context
 	ctx    context.Context // ends with the statement
 	cancel context.CancelFunc
@@ -58,7 +60,12 @@ func (e *Engine) run(ctx context.Context, req Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := st.start(req, mode)
+	st.text = body
+	e.watch.enter(st)
+	var r *Result
+	if !st.wait(ctx, func() { r, err = st.start(req, mode) }, func() { st.release(false) }) {
+		return nil, st.over(ctx)
+	}
 	if err != nil {
 		err = st.fault(err)
 		st.close(false)
@@ -134,7 +141,7 @@ func (st *statement) rewrite(req Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r := &rewriter{req: req, engine: st.engine}
+	r := &rewriter{req: req, engine: st.engine, limits: 1}
 	r.query(child(list(tree, "statements")[0].(node), "node"), nil, nil)
 	if r.err == nil {
 		r.spell(tree, st)
@@ -145,6 +152,14 @@ func (st *statement) rewrite(req Request) (string, error) {
 	if err := st.pin(req, r.sources); err != nil {
 		return "", err
 	}
+	if text, ok := printTree(tree); ok {
+		return text, nil
+	}
+	return st.printByDuckDB(tree)
+}
+
+// printByDuckDB prints any tree.
+func (st *statement) printByDuckDB(tree node) (string, error) {
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return "", fmt.Errorf("print statement: %w", err)
@@ -220,18 +235,30 @@ func (st *statement) addScan(s *scan) {
 }
 
 // failed keeps the first error of a scan, with its kind, which DuckDB would
-// lose.
+// lose. A scan that was only told to end, since another thread failed, is none:
+// DuckDB says what that was.
 func (st *statement) failed(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.mu.err == nil {
+	if st.mu.err == nil && !(errors.Is(err, context.Canceled) && st.parent.Err() == nil) {
 		st.mu.err = err
 	}
 }
 
-// close ends the statement and gives back all it holds. exhausted says that the
-// result has been read to its end, so that nothing runs any more.
+// close ends the statement and gives back all it holds, later if DuckDB does
+// not stop. exhausted says that the result has been read to its end, so that
+// nothing runs any more.
 func (st *statement) close(exhausted bool) {
+	if exhausted {
+		st.release(true)
+		return
+	}
+	st.cancel()
+	st.wait(st.ctx, func() { st.release(false) }, func() {})
+}
+
+// release is close, and waits for DuckDB.
+func (st *statement) release(exhausted bool) {
 	watching := true
 	if exhausted {
 		watching = !st.stopWatch()
@@ -265,6 +292,7 @@ func (st *statement) close(exhausted bool) {
 	for _, s := range st.snapshots {
 		s.Close()
 	}
+	st.engine.watch.leave(st)
 	st.conn.release()
 	st.engine.slots.leave()
 }

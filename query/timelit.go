@@ -6,145 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/varvedb/varve/table"
 )
-
-// parseTime reads a time as statements write it: a date, or a date and a time
-// of day with T or a space between them, up to nine digits of a second, and an
-// offset (Z, +08, +08:00, +0800). Without an offset it is a time in zone.
-func parseTime(s string, zone *time.Location) (time.Time, bool) {
-	p := timeParser{rest: strings.TrimSpace(s)}
-	sign := 1
-	if p.skip("-") {
-		sign = -1
-	}
-	year := sign * p.number(1, 6)
-	p.must("-")
-	month := p.number(1, 2)
-	p.must("-")
-	day := p.number(1, 2)
-	var hour, minute, second, nanos int
-	if p.skip("T") || p.skip("t") || p.skip(" ") {
-		hour, minute, second, nanos = p.clock()
-	}
-	if p.failed || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
-		hour > 23 || minute > 59 || second > 59 {
-		return time.Time{}, false
-	}
-	zone = p.zone(zone)
-	if p.failed || p.rest != "" {
-		return time.Time{}, false
-	}
-	return time.Date(year, time.Month(month), day, hour, minute, second, nanos, zone).UTC(), true
-}
-
-func daysIn(year, month int) int {
-	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-}
-
-type timeParser struct {
-	rest   string
-	failed bool
-}
-
-func (p *timeParser) skip(s string) bool {
-	rest, ok := strings.CutPrefix(p.rest, s)
-	p.rest = rest
-	return ok
-}
-
-func (p *timeParser) must(s string) { p.failed = !p.skip(s) || p.failed }
-
-// number reads a number of low to high digits.
-func (p *timeParser) number(low, high int) int {
-	n := 0
-	for n < len(p.rest) && n < high && p.rest[n] >= '0' && p.rest[n] <= '9' {
-		n++
-	}
-	v, _ := strconv.Atoi(p.rest[:n])
-	p.failed = n < low || p.failed
-	p.rest = p.rest[n:]
-	return v
-}
-
-func (p *timeParser) clock() (hour, minute, second, nanos int) {
-	hour = p.number(1, 2)
-	p.must(":")
-	minute = p.number(1, 2)
-	if !p.skip(":") {
-		return hour, minute, 0, 0
-	}
-	second = p.number(1, 2)
-	if p.skip(".") {
-		before := len(p.rest)
-		nanos = p.number(1, 9)
-		for range 9 - (before - len(p.rest)) {
-			nanos *= 10
-		}
-	}
-	return hour, minute, second, nanos
-}
-
-// zone reads the offset, if there is one.
-func (p *timeParser) zone(otherwise *time.Location) *time.Location {
-	p.rest = strings.TrimSpace(p.rest)
-	sign := 1
-	switch {
-	case p.rest == "":
-		return otherwise
-	case strings.EqualFold(p.rest, "z") || strings.EqualFold(p.rest, "utc"):
-		p.rest = ""
-		return time.UTC
-	case p.skip("-"):
-		sign = -1
-	default:
-		p.must("+")
-	}
-	seconds := p.number(2, 2) * 3600
-	if p.skip(":") || p.rest != "" {
-		seconds += p.number(2, 2) * 60
-	}
-	return time.FixedZone("", sign*seconds)
-}
-
-// The times that DuckDB can read and compare without overflow. All units but
-// nanoseconds go through microseconds on their way.
-var (
-	minNanos  = time.Unix(0, math.MinInt64+2).UTC()
-	maxNanos  = time.Unix(0, math.MaxInt64-1).UTC()
-	minMicros = time.Date(-290307, 1, 1, 0, 0, 0, 0, time.UTC)
-	maxMicros = time.Date(294246, 12, 31, 23, 59, 59, 999999999, time.UTC)
-)
-
-// inUnit returns t in the unit of a timestamp type, rounded down. exact says
-// that nothing was lost. Beyond what the unit can hold, beyond is -1 or 1.
-func inUnit(t time.Time, typ table.Type) (raw int64, exact bool, beyond int) {
-	low, high := minMicros, maxMicros
-	if typ == table.TimestampNanosecond {
-		low, high = minNanos, maxNanos
-	}
-	switch {
-	case t.Before(low):
-		return math.MinInt64, false, -1
-	case t.After(high):
-		return math.MaxInt64, false, 1
-	}
-	unit := typ.UnitNanos()
-	nanos := int64(t.Nanosecond())
-	return t.Unix()*(1e9/unit) + nanos/unit, nanos%unit == 0, 0
-}
-
-// fromUnit is the time that a raw value of a timestamp type stands for.
-func fromUnit(raw int64, typ table.Type) time.Time {
-	unit := typ.UnitNanos()
-	per := 1e9 / unit
-	sec := raw / per
-	if raw%per < 0 {
-		sec--
-	}
-	return time.Unix(sec, (raw-sec*per)*unit).UTC()
-}
 
 // timeText writes a time as DuckDB reads it.
 func timeText(t time.Time) string {
@@ -157,6 +19,10 @@ func timeText(t time.Time) string {
 		s += strings.TrimRight(fmt.Sprintf(".%09d", t.Nanosecond()), "0")
 	}
 	return s + era
+}
+
+func daysIn(year, month int) int {
+	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
 // An interval is a span of time whose months and days are not of one length.

@@ -21,7 +21,9 @@ type Budget struct {
 	Machine   int64  // what there is in all: the cgroup's or the machine's
 	Memtables int64
 	Caches    int64
-	Bodies    int64 // requests being read and written
+	Bodies    int64 // requests being read
+	Writes    int64 // rows on their way into memtables
+	Decoders  int64 // what idle decoders keep of the series they have seen
 	DuckDB    int64
 	Native    int64 // C allocations beside DuckDB: threads, cgo, the allocator's own
 	Go        int64 // GOMEMLIMIT
@@ -53,6 +55,8 @@ func newBudget(limit int64, root fs.FS) Budget {
 	b.Memtables = b.Total / 8
 	b.Caches = b.Total / 4
 	b.Bodies = b.Total / 16
+	b.Writes = b.Total * 3 / 64
+	b.Decoders = b.Total / 64
 	b.DuckDB = b.Total / 4
 	b.Native = min(nativeBytes, b.Total/16)
 	b.Go = b.Total - b.DuckDB - b.Native
@@ -67,6 +71,16 @@ func (b Budget) apply() {
 	}
 }
 
+// minDecoder is the least that is worth keeping of a decoder.
+const minDecoder = 1 << 20
+
+// idleDecoders returns how many idle decoders are kept, at most two for each of
+// the processors, and how many bytes each may keep.
+func (b Budget) idleDecoders(processors int) (n, bytes int) {
+	n = min(2*processors, max(1, int(b.Decoders/minDecoder)))
+	return n, int(min(b.Decoders/int64(n), 32<<20))
+}
+
 // register shows the budget as varve_memory_budget_bytes{part}.
 func (b Budget) register(reg prometheus.Registerer) {
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -75,6 +89,7 @@ func (b Budget) register(reg prometheus.Registerer) {
 	}, []string{"part"})
 	for part, bytes := range map[string]int64{
 		"total": b.Total, "memtables": b.Memtables, "caches": b.Caches, "bodies": b.Bodies,
+		"writes": b.Writes, "decoders": b.Decoders,
 		"duckdb": b.DuckDB, "native": b.Native, "go": b.Go,
 	} {
 		g.WithLabelValues(part).Set(float64(bytes))

@@ -37,13 +37,26 @@ func TestBudgetSource(t *testing.T) {
 	f(0, v1, most, "machine")
 }
 
+// Idle decoders keep to their share whatever the number of processors.
+func TestIdleDecoders(t *testing.T) {
+	for _, total := range []int64{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
+		for _, processors := range []int{1, 2, 64} {
+			b := newBudget(total, fstest.MapFS{})
+			n, bytes := b.idleDecoders(processors)
+			if n < 1 || n > 2*processors || bytes < 1 || int64(n)*int64(bytes) > b.Decoders {
+				t.Errorf("%d bytes, %d processors: %d decoders of %d bytes, of %d", total, processors, n, bytes, b.Decoders)
+			}
+		}
+	}
+}
+
 func TestBudgetAddsUp(t *testing.T) {
 	for _, total := range []int64{256 << 20, 2 << 30, 64 << 30} {
 		b := newBudget(total, fstest.MapFS{})
 		if b.Go+b.DuckDB+b.Native != total {
 			t.Errorf("%d: Go %d, DuckDB %d and native %d are not the total", total, b.Go, b.DuckDB, b.Native)
 		}
-		if inGo := b.Memtables + b.Caches + b.Bodies; inGo > b.Go*3/4 {
+		if inGo := b.Memtables + b.Caches + b.Bodies + b.Writes + b.Decoders; inGo > b.Go*3/4 {
 			t.Errorf("%d: %d of Go's %d are given away, too little is left to work with", total, inGo, b.Go)
 		}
 	}

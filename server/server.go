@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ import (
 	"github.com/varvedb/varve/handlers"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/server/config"
+	"github.com/varvedb/varve/storage"
 	"github.com/varvedb/varve/telemetry"
 )
 
@@ -41,6 +43,7 @@ type Server struct {
 	cut      context.CancelCauseFunc // ends the contexts of all requests
 	served   chan error              // what Serve ended with; Start's goroutine sends one
 	parts    parts
+	engine   atomic.Pointer[storage.Engine] // nil until it is open
 }
 
 // Run serves until ctx ends, or until something fails that a server cannot
@@ -98,10 +101,12 @@ func Start(cfg config.Config, log *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) listen() (err error) {
-	if s.listener, err = net.Listen("tcp", s.cfg.HTTP.Addr); err != nil {
+func (s *Server) listen() error {
+	listener, err := net.Listen("tcp", s.cfg.HTTP.Addr)
+	if err != nil {
 		return fmt.Errorf("listen on http.addr: %w", err)
 	}
+	s.listener = stallListener{listener, time.Duration(s.cfg.HTTP.StallTimeout)}
 	s.router = handlers.NewRouter(handlers.RouterOptions{
 		BodyLimit:   s.bodyLimit(),
 		BodiesInMem: s.budget.Bodies,
@@ -110,7 +115,7 @@ func (s *Server) listen() (err error) {
 		LogAll:      s.cfg.Log.Requests == "all",
 		Slow:        time.Duration(s.cfg.Log.SlowRequests),
 		HiddenPath:  s.home.dir,
-		Admin:       &handlers.Admin{Started: time.Now(), Registry: s.registry, Config: s.cfg.TOML()},
+		Admin:       &handlers.Admin{Started: time.Now(), Registry: s.registry, Config: s.cfg.TOML(), Damaged: s.damagedFiles},
 	})
 	base, cut := context.WithCancelCause(context.Background())
 	s.cut = cut
@@ -124,6 +129,14 @@ func (s *Server) listen() (err error) {
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return nil
+}
+
+// damagedFiles returns how many damaged files were met since the start.
+func (s *Server) damagedFiles() int {
+	if e := s.engine.Load(); e != nil {
+		return len(e.Damaged())
+	}
+	return 0
 }
 
 // bodyLimit returns the largest body that is taken. One that needs more than

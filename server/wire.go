@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/varvedb/varve/catalog"
 	"github.com/varvedb/varve/handlers"
 	"github.com/varvedb/varve/ingest"
+	"github.com/varvedb/varve/ingest/lineprotocol"
 	"github.com/varvedb/varve/objectstore"
 	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/sql"
@@ -58,18 +60,25 @@ func (s *Server) open(ctx context.Context) ([]handlers.Protocol, error) {
 		return nil, err
 	}
 	s.parts.add("storage", engine.Close)
+	s.engine.Store(engine)
 	queries, err := s.openQuery()
 	if err != nil {
 		return nil, err
 	}
 	s.parts.add("query", queries.Close)
-	writes := ingest.New(cat, engine, ingest.Options{InFlightBytes: s.budget.Bodies})
+	idle, keep := s.budget.idleDecoders(runtime.GOMAXPROCS(0))
+	writes := ingest.New(cat, engine, ingest.Options{
+		InFlightBytes: s.budget.Writes,
+		IdleDecoders:  idle,
+		LineProtocol:  lineprotocol.Options{CacheBytes: keep},
+	})
 	statements := sql.New(sql.Options{
 		Catalog: cat, Query: queries, Ingest: writes, Reader: engine, Maintainer: engine,
-		Version: telemetry.Build().Version, Logger: s.log,
+		InsertBytes: int(min(s.budget.Writes, 256<<20)), // the rows are admitted once they are there
+		Version:     telemetry.Build().Version, Logger: s.log,
 	})
 	return []handlers.Protocol{
-		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout)},
+		&handlers.SQL{Engine: statements, Timeout: time.Duration(s.cfg.Query.Timeout), Strict: s.cfg.Query.Strict},
 		&handlers.SQLText{Engine: statements},
 		&handlers.OpenAPI{},
 		&handlers.Influx{Ingester: writes, Catalog: cat},
@@ -115,6 +124,10 @@ func (s *Server) openQuery() (*query.Engine, error) {
 		MemoryLimit: s.budget.DuckDB,
 		MaxRunning:  s.cfg.Query.MaxConcurrent,
 		MaxQueued:   s.cfg.Query.MaxQueued,
+
+		ProcessLimit: s.budget.Total / 4 * 5,
+		Logger:       s.log,
+		Registerer:   s.registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open query engine: %w", err)

@@ -86,6 +86,9 @@ func (c *columnBuilder) append(v value, conv *converter) (err error) {
 
 // appendVector adds the first n values of v, which has the column's type.
 func (c *columnBuilder) appendVector(v *table.Vector, n int) error {
+	if err := c.checkTimes(v, n); err != nil {
+		return err
+	}
 	if v.Valid != nil || c.nulls > 0 || v.Type.Layout() == table.Bytes {
 		return c.appendEach(v, n)
 	}
@@ -98,6 +101,20 @@ func (c *columnBuilder) appendVector(v *table.Vector, n int) error {
 		c.Bools = append(c.Bools, v.Bools[:n]...)
 	}
 	c.Len += n
+	return nil
+}
+
+// checkTimes refuses times that no column may hold, such as DuckDB's infinity.
+func (c *columnBuilder) checkTimes(v *table.Vector, n int) error {
+	if !v.Type.IsTimestamp() && v.Type != table.Date {
+		return nil
+	}
+	low, high := v.Type.Range()
+	for i, raw := range v.Ints[:n] {
+		if (raw < low || raw > high) && !v.IsNull(i) {
+			return inRow(fault.Errorf(fault.Invalid, "%s", explain(value{kind: timeKind, num: raw, typ: v.Type}, c.Name, c.Column.Type, errRange)), c.Len+i+1)
+		}
+	}
 	return nil
 }
 

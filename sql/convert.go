@@ -36,10 +36,18 @@ func (c *converter) ints(v value, typ table.Type) (int64, error) {
 		return c.date(v)
 	}
 	n, err := integer(v, typ == table.UInt64)
-	if err == nil && !fits(n, typ) {
-		err = errRange
+	if err == nil && typ != table.UInt64 {
+		err = inRange(n, typ)
 	}
 	return n, err
+}
+
+// inRange returns errRange if a column of the type may not hold n.
+func inRange(n int64, typ table.Type) error {
+	if typ.Holds(n) {
+		return nil
+	}
+	return errRange
 }
 
 // integer returns v as an integer; an unsigned one as its bits.
@@ -87,65 +95,55 @@ func parseInteger(s string, unsigned bool) (n int64, err error) {
 	return int64(f), nil
 }
 
-// fits reports whether n is in the range of the integer type typ.
-func fits(n int64, typ table.Type) bool {
-	switch typ {
-	case table.Int8:
-		return n == int64(int8(n))
-	case table.Int16:
-		return n == int64(int16(n))
-	case table.Int32:
-		return n == int64(int32(n))
-	case table.UInt8:
-		return n == int64(uint8(n))
-	case table.UInt16:
-		return n == int64(uint16(n))
-	case table.UInt32:
-		return n == int64(uint32(n))
-	default:
-		return true
-	}
-}
-
 // timestamp returns v in typ's unit. A number is in that unit already, a text
 // without an offset is a time of the session's zone.
 func (c *converter) timestamp(v value, typ table.Type) (int64, error) {
-	t := c.now
+	var t time.Time
 	switch v.kind {
 	case intKind, numberKind:
-		return integer(v, false)
+		n, err := integer(v, false)
+		if err == nil {
+			err = inRange(n, typ)
+		}
+		return n, err
 	case nowKind:
-		n, _, ok := timeIn(t, typ)
-		return n, rangeError(ok)
+		return c.nowIn(typ)
 	case textKind:
+		if isNow(v.text) {
+			return c.nowIn(typ)
+		}
 		var ok bool
-		if t, ok = parseTime(v.text, c.zone); !ok {
-			if isNow(v.text) {
-				n, _, ok := timeIn(c.now, typ)
-				return n, rangeError(ok)
-			}
+		if t, ok = table.ParseTime(v.text, c.zone); !ok {
 			return 0, errors.New("it is not a time")
 		}
 	case timeKind:
 		if v.typ == typ {
-			return v.num, nil
+			return v.num, inRange(v.num, typ)
 		}
-		t = timeOf(v.num, v.typ)
+		if err := inRange(v.num, v.typ); err != nil { // an infinity, perhaps
+			return 0, err
+		}
+		t = v.typ.Time(v.num)
 	default:
 		return 0, errKind
 	}
-	n, exact, ok := timeIn(t, typ)
-	if ok && !exact {
+	n, exact, beyond := typ.FromTime(t)
+	switch {
+	case beyond != 0:
+		return 0, errRange
+	case !exact:
 		return 0, errLossy
 	}
-	return n, rangeError(ok)
+	return n, nil
 }
 
-func rangeError(ok bool) error {
-	if ok {
-		return nil
+// nowIn returns the statement's time, rounded down.
+func (c *converter) nowIn(typ table.Type) (int64, error) {
+	n, _, beyond := typ.FromTime(c.now)
+	if beyond != 0 {
+		return 0, errRange
 	}
-	return errRange
+	return n, nil
 }
 
 // isNow reports whether a text stands for the time of the statement.
@@ -159,8 +157,8 @@ func (c *converter) date(v value) (int64, error) {
 	switch v.kind {
 	case intKind, numberKind:
 		n, err := integer(v, false)
-		if err == nil && !fits(n, table.Int32) {
-			err = errRange
+		if err == nil {
+			err = inRange(n, table.Date)
 		}
 		return n, err
 	case nowKind:
@@ -168,18 +166,25 @@ func (c *converter) date(v value) (int64, error) {
 		t = time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 	case textKind:
 		var ok bool
-		if t, ok = parseTime(v.text, time.UTC); !ok {
+		if t, ok = table.ParseTime(v.text, time.UTC); !ok {
 			return 0, errors.New("it is not a date")
 		}
 	case timeKind:
-		t = timeOf(v.num, v.typ)
+		if err := inRange(v.num, v.typ); err != nil {
+			return 0, err
+		}
+		t = v.typ.Time(v.num)
 	default:
 		return 0, errKind
 	}
-	if t.Unix()%86400 != 0 || t.Nanosecond() != 0 {
+	n, exact, beyond := table.Date.FromTime(t)
+	switch {
+	case beyond != 0:
+		return 0, errRange
+	case !exact:
 		return 0, errLossy
 	}
-	return t.Unix() / 86400, nil
+	return n, nil
 }
 
 // float returns v for a Float32 or Float64 column. An integer must be exactly
@@ -258,7 +263,7 @@ func (c *converter) bytes(v value, typ table.Type) (string, error) {
 			return strconv.FormatInt(v.num, 10), nil
 		}
 		if v.kind == timeKind {
-			return strings.TrimSuffix(formatTime(v.num, v.typ), "+0000"), nil
+			return strings.TrimSuffix(table.FormatTime(v.num, v.typ), "+0000"), nil
 		}
 		return v.text, nil
 	}

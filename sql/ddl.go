@@ -29,12 +29,11 @@ func (e *Engine) createTable(ctx context.Context, s *Session, n createTable) err
 		}
 		spec.Columns = append(spec.Columns, column)
 	}
-	spec.Options = inherit(optionMap(n.options), database.Options)
+	spec.Options, spec.Merge = database.Inherit(optionMap(n.options), table.LastRow)
 	if comment, ok := spec.Options["comment"]; ok {
 		spec.Comment = comment
 		delete(spec.Options, "comment")
 	}
-	spec.Merge = mergeMode(spec.Options)
 	_, _, err = e.opts.Catalog.CreateTable(ctx, spec, n.ifNotExists)
 	return err
 }
@@ -53,40 +52,6 @@ func keyOf(columns []columnDef) []string {
 		}
 	}
 	return key
-}
-
-// inheritedOptions are copied from the database to its new tables. The others
-// are not: they shall be looked up in the database when they are needed.
-var inheritedOptions = []string{"append_mode", "merge_mode", "skip_wal", "sst_format", "compaction.twcs.time_window"}
-
-// inherit adds the database's options that the table does not give itself.
-// Its append_mode and merge_mode count as one choice.
-func inherit(options, database map[string]string) map[string]string {
-	_, append := options["append_mode"]
-	_, merge := options["merge_mode"]
-	for _, key := range inheritedOptions {
-		value, ok := database[key]
-		_, given := options[key]
-		if !ok || given || (append || merge) && (key == "append_mode" || key == "merge_mode") {
-			continue
-		}
-		if options == nil {
-			options = map[string]string{}
-		}
-		options[key] = value
-	}
-	return options
-}
-
-func mergeMode(options map[string]string) table.MergeMode {
-	switch {
-	case options["append_mode"] == "true":
-		return table.Append
-	case options["merge_mode"] == table.LastNonNull.String():
-		return table.LastNonNull
-	default:
-		return table.LastRow
-	}
 }
 
 func optionMap(options []option) map[string]string {
@@ -112,7 +77,7 @@ func defaultText(v value, column table.Column, s *Session) (string, error) {
 	case v.kind == nowKind && (typ.IsTimestamp() || typ == table.Date), typ.IsTimestamp() && v.kind == textKind && isNow(v.text):
 		return "now()", nil
 	case (typ.IsTimestamp() || typ == table.Date) && v.kind == textKind:
-		return quoteText(formatTime(c.Ints[0], typ)), nil
+		return quoteText(table.FormatTime(c.Ints[0], typ)), nil
 	case v.kind == bytesKind:
 		return "x" + quoteText(hex.EncodeToString([]byte(v.text))), nil
 	case v.kind == textKind, typ == table.String:

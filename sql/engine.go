@@ -143,7 +143,7 @@ func (e *Engine) statement(ctx context.Context, s *Session, st *Statement) (Resu
 		}
 		return affected(0, err)
 	case setTimeZone:
-		zone, err := ParseTimeZone(n.zone)
+		zone, err := table.ParseZone(n.zone)
 		if err == nil {
 			s.TimeZone = zone
 		}
@@ -202,8 +202,9 @@ func (e *Engine) flushTable(ctx context.Context, s *Session, n flushTable) error
 	return e.opts.Maintainer.Flush(ctx, info)
 }
 
-// forget drops the data of tables that the catalog no longer holds. What
-// fails here is freed at the next start, so it does not fail the statement.
+// forget drops the data of tables that the catalog no longer holds. The
+// statement stands where that fails: the engine frees what belongs to no table
+// when it opens.
 func (e *Engine) forget(ctx context.Context, dropped ...*table.Info) {
 	for _, info := range dropped {
 		if err := e.opts.Maintainer.Drop(context.WithoutCancel(ctx), info.ID); err != nil {

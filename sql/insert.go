@@ -139,6 +139,8 @@ func (e *Engine) evaluateSome(ctx context.Context, s *Session, cells []cell, now
 	switch {
 	case err != nil:
 		return nil, err
+	case Whole(records) != nil:
+		return nil, Whole(records)
 	case chunk == nil || chunk.Len() != 1 || len(records.Columns()) != len(cells):
 		return nil, fault.Errorf(fault.Plan, "a value in VALUES must be one value")
 	}
@@ -171,6 +173,9 @@ func (e *Engine) insertQuery(ctx context.Context, s *Session, n insert, info *ta
 	}
 	for {
 		chunk, err := records.Next(ctx)
+		if err == nil {
+			err = Whole(records) // a copy without the lost rows would make the loss permanent
+		}
 		if err != nil || chunk == nil {
 			return b, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/varvedb/varve/query"
 	"github.com/varvedb/varve/table"
@@ -92,7 +91,7 @@ func (l *listing) Len() int { return len(l.rows) }
 
 // AppendJSON appends a text as a JSON string.
 func (l *listing) AppendJSON(dst []byte, col, row int) []byte {
-	return AppendJSONString(dst, l.rows[row][col])
+	return query.AppendJSONString(dst, l.rows[row][col])
 }
 
 // AppendText appends a text.
@@ -102,45 +101,6 @@ func (l *listing) AppendText(dst []byte, col, row int) []byte {
 
 // Vector returns false: a listing has no vectors.
 func (l *listing) Vector(int) (*table.Vector, bool) { return nil, false }
-
-// AppendJSONString appends s as a JSON string. Bytes that are not UTF-8 become
-// the replacement character.
-func AppendJSONString(dst []byte, s string) []byte {
-	const digits = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				dst = append(append(dst, s[start:i]...), "\ufffd"...)
-				start = i + 1
-			}
-			i += size
-			continue
-		}
-		i++
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[start:i-1]...)
-		start = i
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		case '\r':
-			dst = append(dst, '\\', 'r')
-		case '\t':
-			dst = append(dst, '\\', 't')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		}
-	}
-	return append(append(dst, s[start:]...), '"')
-}
 
 // A chunkColumn hands out the values of one column of a chunk.
 type chunkColumn struct {

@@ -38,7 +38,7 @@ func (v value) String() string {
 	case intKind:
 		return strconv.FormatInt(v.num, 10)
 	case timeKind:
-		return quoteText(formatTime(v.num, v.typ))
+		return quoteText(table.FormatTime(v.num, v.typ))
 	case nowKind:
 		return "now()"
 	case defaultKind:

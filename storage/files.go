@@ -150,11 +150,16 @@ func isDamage(err error) bool {
 	return errors.As(err, &d) || errors.Is(err, objectstore.ErrNotFound)
 }
 
-// noteDamage remembers that a file is damaged. It is still read, for what is
-// undamaged in it is served. Each scan that meets the damage
-// counts it, so that its reader can be warned; the log hears of it once.
-func (e *Engine) noteDamage(f *file, err error, stats *table.ScanStats) {
-	stats.FilesDamaged.Add(1)
+// noteLoss notes that rows of a file cannot be read. Each scan that meets the
+// damage counts it, so that its reader can be warned. The file is still read:
+// what is undamaged in it is served.
+func (e *Engine) noteLoss(f *file, err error, stats *table.ScanStats) {
+	stats.Damage(f.key)
+	e.noteDamage(f, err)
+}
+
+// noteDamage notes that a file is damaged. The log hears of it once.
+func (e *Engine) noteDamage(f *file, err error) {
 	e.damaged.mu.Lock()
 	defer e.damaged.mu.Unlock()
 	if _, known := e.damaged.files[f.key]; known {

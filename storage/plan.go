@@ -231,7 +231,7 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 			g.Go(func() (err error) {
 				s.reader, err = p.e.reader(ctx, s.file)
 				if isDamage(err) {
-					p.e.noteDamage(s.file, err, p.stats)
+					p.e.noteLoss(s.file, err, p.stats)
 					return nil
 				}
 				if err != nil {
@@ -249,7 +249,7 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 func (p *planner) openSeries(ctx context.Context, s *source) (err error) {
 	s.index, err = s.reader.Series(ctx, p.stats)
 	if isDamage(err) {
-		p.e.noteDamage(s.file, err, p.stats)
+		p.e.noteDamage(s.file, err) // no row is lost by it
 		s.reader.IgnoreSeries()
 		return nil
 	}

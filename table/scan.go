@@ -2,6 +2,7 @@ package table
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 )
 
@@ -114,5 +115,25 @@ type ScanStats struct {
 	MemtableRows               atomic.Int64 // rows of memtables looked at
 	RowsRead                   atomic.Int64 // rows decoded, before merge and filters
 	RowsReturned               atomic.Int64
-	FilesDamaged               atomic.Int64 // files of which some rows could not be read
+	FilesDamaged               atomic.Int64 // files of which some rows could not be read; see Damage
+
+	damaged struct {
+		sync.Mutex
+		files map[string]bool
+	}
+}
+
+// Damage notes that some rows of a file could not be read. However many parts
+// of a file are damaged, and however often it is scanned, it counts once.
+func (s *ScanStats) Damage(file string) {
+	s.damaged.Lock()
+	defer s.damaged.Unlock()
+	if s.damaged.files[file] {
+		return
+	}
+	if s.damaged.files == nil {
+		s.damaged.files = make(map[string]bool)
+	}
+	s.damaged.files[file] = true
+	s.FilesDamaged.Add(1)
 }

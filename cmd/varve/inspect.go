@@ -186,57 +186,49 @@ func inspectManifest(ctx context.Context, w io.Writer, dir string) error {
 		return err
 	}
 	v := m.Version()
-	unit := timeUnit(ctx, dir)
+	typ := timeType(ctx, dir)
 	fmt.Fprintf(w, "flushed up to sequence %d, schema version %d, %d files\n", v.FlushedSequence, v.SchemaVersion, len(v.Files))
 	for _, f := range v.Files {
 		fmt.Fprintf(w, "  %s: level %d, %d rows, %d bytes, times %s … %s, sequences %d … %d, %d deletes\n", f.Name, f.Level,
-			f.Rows, f.Size, unit.format(f.Times.Min), unit.format(f.Times.Max), f.MinSequence, f.MaxSequence, f.Deletes)
+			f.Rows, f.Size, formatTime(f.Times.Min, typ), formatTime(f.Times.Max, typ), f.MinSequence, f.MaxSequence, f.Deletes)
 	}
 	return damage(damaged)
 }
 
-// A unit is how a table counts time, in nanoseconds; 0 is unknown.
-type unit int64
-
-// format writes a time as it is stored and, if that is known, as people do.
-func (u unit) format(t int64) string {
-	if u <= 0 {
-		return strconv.FormatInt(t, 10)
+// formatTime writes a time as it is stored and, if the type is known, as
+// people do.
+func formatTime(raw int64, typ table.Type) string {
+	if !typ.IsTimestamp() {
+		return strconv.FormatInt(raw, 10)
 	}
-	perSecond := int64(time.Second) / int64(u)
-	seconds := t / perSecond
-	if t%perSecond < 0 {
-		seconds--
-	}
-	at := time.Unix(seconds, (t-seconds*perSecond)*int64(u)).UTC()
-	return fmt.Sprintf("%d (%s)", t, at.Format(time.RFC3339Nano))
+	return fmt.Sprintf("%d (%s)", raw, typ.Time(raw).Format(time.RFC3339Nano))
 }
 
-// timeUnit asks the catalog beside a manifest how its table counts time. A
+// timeType asks the catalog beside a manifest for the type of its time index. A
 // directory elsewhere, such as a copy, has none.
-func timeUnit(ctx context.Context, manifestDir string) unit {
+func timeType(ctx context.Context, manifestDir string) table.Type {
 	dir := path.Join(manifestDir, "../../../..", server.CatalogPrefix)
 	id, err := strconv.ParseUint(path.Base(path.Join(manifestDir, "../..")), 10, 32)
 	if err != nil {
-		return 0
+		return table.InvalidType
 	}
 	bucket, err := objectstore.ViewDir(objectstore.OSDisk(), dir)
 	if err != nil {
-		return 0
+		return table.InvalidType
 	}
 	_, state, err := editlog.Open(ctx, bucket, "", editlog.Options{Salvage: func(string, error) {}})
 	if err != nil {
-		return 0
+		return table.InvalidType
 	}
 	view, err := catalog.Replay(state)
 	if err != nil {
-		return 0
+		return table.InvalidType
 	}
 	info, ok := view.TableByID(table.ID(id))
 	if !ok {
-		return 0
+		return table.InvalidType
 	}
-	return unit(info.Schema.TimeIndex().Type.UnitNanos())
+	return info.Schema.TimeIndex().Type
 }
 
 func inspectCatalog(ctx context.Context, w io.Writer, dir string) error {

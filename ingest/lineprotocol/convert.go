@@ -104,7 +104,7 @@ func (v *value) asInt(t table.Type) (n int64, problem string) {
 	default:
 		return 0, wrongKind
 	}
-	if low, high := intRange(t); n < low || n > high {
+	if !t.Holds(n) {
 		return 0, outOfRange
 	}
 	return n, ""
@@ -131,35 +131,6 @@ func (v *value) asUint64() (bits int64, problem string) {
 		return 0, wrongKind
 	}
 }
-
-// intRange returns the smallest and the largest value of an integer type.
-func intRange(t table.Type) (low, high int64) {
-	switch t {
-	case table.Int8:
-		return math.MinInt8, math.MaxInt8
-	case table.Int16:
-		return math.MinInt16, math.MaxInt16
-	case table.Int32, table.Date:
-		return math.MinInt32, math.MaxInt32
-	case table.UInt8:
-		return 0, math.MaxUint8
-	case table.UInt16:
-		return 0, math.MaxUint16
-	case table.UInt32:
-		return 0, math.MaxUint32
-	case table.TimestampSecond, table.TimestampMillisecond, table.TimestampMicrosecond, table.TimestampNanosecond:
-		return minTime, maxTime
-	default:
-		return math.MinInt64, math.MaxInt64
-	}
-}
-
-// minTime and maxTime bound the times of rows, in any unit. They are
-// InfluxDB's own bounds, and leave the infinities of other systems free.
-const (
-	minTime = math.MinInt64 + 2
-	maxTime = math.MaxInt64 - 1
-)
 
 // appendTag appends the text of a tag to a series key as a value of type t.
 // Tags are strings in the protocol; a table declared by hand may have others.
@@ -200,7 +171,7 @@ func appendTag(key []byte, t table.Type, text []byte) (_ []byte, problem string)
 		if err != nil {
 			return key, wrongKind
 		}
-		if low, high := intRange(t); n < low || n > high {
+		if !t.Holds(n) {
 			return key, outOfRange
 		}
 		return table.AppendKeyInt(key, t, n), ""

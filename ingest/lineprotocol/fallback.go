@@ -95,27 +95,12 @@ func number(text string) (value, bool) {
 }
 
 func constantTime(text string, t table.Type) (value, bool) {
-	at, err := time.Parse("2006-01-02 15:04:05.999999999-0700", text)
-	if t == table.Date {
-		at, err = time.Parse(time.DateOnly, text)
+	if t != table.Date && !t.IsTimestamp() {
+		return value{}, false
 	}
-	return value{kind: kindInt, int: inUnit(at, t)}, err == nil && (t == table.Date || t.IsTimestamp())
-}
-
-// inUnit returns a time as a value of a timestamp or DATE column.
-func inUnit(at time.Time, t table.Type) int64 {
-	switch t {
-	case table.Date:
-		return floor(at.Unix(), 86_400) / 86_400
-	case table.TimestampSecond:
-		return at.Unix()
-	case table.TimestampMillisecond:
-		return at.UnixMilli()
-	case table.TimestampMicrosecond:
-		return at.UnixMicro()
-	default:
-		return at.UnixNano()
-	}
+	at, ok := table.ParseTime(text, time.UTC)
+	n, _, beyond := t.FromTime(at)
+	return value{kind: kindInt, int: n}, ok && beyond == 0
 }
 
 // fill puts the fallbacks of the fields that the line does not have.
@@ -129,7 +114,8 @@ func (d *Decoder) fill(t *tableRows) bool {
 		case f.problem != "":
 			return d.lex.fail("field %q %s", c.name, f.problem)
 		case f.now:
-			f.value = value{kind: kindInt, int: inUnit(time.Unix(0, d.req.Now).UTC(), c.typ)}
+			n, _, _ := c.typ.FromTime(time.Unix(0, d.req.Now))
+			f.value = value{kind: kindInt, int: n}
 		}
 		if !d.use(t, c) {
 			return false

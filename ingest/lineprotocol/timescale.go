@@ -11,6 +11,7 @@ import (
 // time index.
 type timescale struct {
 	multiply, divide int64 // one of them is 1
+	low, high        int64 // what the table's time index may hold
 	now              int64 // for lines without a timestamp, in the table's unit
 	precision        Precision
 	column           *table.Column
@@ -26,6 +27,7 @@ func newTimescale(p Precision, column *table.Column, now int64) timescale {
 	} else {
 		s.divide = unit / int64(p)
 	}
+	s.low, s.high = column.Type.Range()
 	s.now = floor(floor(now, int64(p)), unit) / unit
 	return s
 }
@@ -52,7 +54,7 @@ func (s *timescale) convert(t int64) (_ int64, ok bool) {
 		}
 		t *= s.multiply
 	}
-	return t, minTime <= t && t <= maxTime
+	return t, s.low <= t && t <= s.high
 }
 
 // problem says why convert did not take t.

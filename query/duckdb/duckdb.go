@@ -13,6 +13,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -36,8 +37,15 @@ func (e *Error) Error() string {
 	return e.Class + " Error: " + e.Message
 }
 
+// closedResult is what DuckDB puts before the error of a query that failed in
+// one thread while another asked for its rows.
+const closedResult = "Attempting to execute an unsuccessful or closed pending query result\nError: "
+
 // newError splits a text such as "Binder Error: …\n\nLINE 1: …".
 func newError(text string) *Error {
+	if _, cause, ok := strings.Cut(text, closedResult); ok {
+		text = cause
+	}
 	text, _, _ = strings.Cut(text, "\n\nLINE ")
 	class, message, ok := strings.Cut(text, " Error: ")
 	if !ok || len(class) > 40 || strings.ContainsAny(class, "\n\"'") {
@@ -47,14 +55,19 @@ func newError(text string) *Error {
 }
 
 // A Database is one DuckDB instance in memory.
-type Database struct{ db C.duckdb_database }
+type Database struct {
+	db      C.duckdb_database
+	helpers *helpers
+}
 
 // A Setting is a name and value of DuckDB's configuration.
 type Setting struct{ Name, Value string }
 
-// Open starts an instance with the given settings, made in this order: without
-// external access the directories cannot be changed any more.
-func Open(settings []Setting) (*Database, error) {
+// Open starts an instance of so many threads with the given settings, made in
+// this order: without external access the directories cannot be changed any more.
+func Open(threads int, settings []Setting) (*Database, error) {
+	n := strconv.Itoa(threads)
+	settings = append([]Setting{{"threads", n}, {"external_threads", n}}, settings...)
 	var config C.duckdb_config
 	if C.duckdb_create_config(&config) != C.DuckDBSuccess {
 		return nil, errors.New("duckdb: create config")
@@ -75,18 +88,25 @@ func Open(settings []Setting) (*Database, error) {
 		defer C.duckdb_free(unsafe.Pointer(text))
 		return nil, fmt.Errorf("duckdb: open: %w", newError(C.GoString(text)))
 	}
+	d.helpers = newHelpers(d.db, threads-1)
 	return d, nil
 }
 
 // Close ends the instance; its connections must be closed before.
-func (d *Database) Close() { C.duckdb_close(&d.db) }
+func (d *Database) Close() {
+	d.helpers.close()
+	C.duckdb_close(&d.db)
+}
 
 // A Conn is a connection. One goroutine uses it at a time, but for Interrupt.
-type Conn struct{ c C.duckdb_connection }
+type Conn struct {
+	c       C.duckdb_connection
+	helpers *helpers
+}
 
 // Connect opens a connection.
 func (d *Database) Connect() (*Conn, error) {
-	c := &Conn{}
+	c := &Conn{helpers: d.helpers}
 	if C.duckdb_connect(d.db, &c.c) != C.DuckDBSuccess {
 		return nil, errors.New("duckdb: connect")
 	}
@@ -114,6 +134,7 @@ func (c *Conn) Exec(sql string) error {
 // A Stmt is a prepared statement of one connection.
 type Stmt struct {
 	s       C.duckdb_prepared_statement
+	helpers *helpers
 	columns []Column
 }
 
@@ -121,7 +142,7 @@ type Stmt struct {
 func (c *Conn) Prepare(sql string) (*Stmt, error) {
 	text := C.CString(sql)
 	defer C.free(unsafe.Pointer(text))
-	s := &Stmt{}
+	s := &Stmt{helpers: c.helpers}
 	if C.duckdb_prepare(c.c, text, &s.s) != C.DuckDBSuccess {
 		defer s.Close()
 		return nil, newError(C.GoString(C.duckdb_prepare_error(s.s)))
@@ -164,7 +185,15 @@ func (s *Stmt) Run() (*Result, error) {
 	if C.duckdb_pending_prepared_streaming(s.s, &pending) != C.DuckDBSuccess {
 		return nil, newError(C.GoString(C.duckdb_pending_error(pending)))
 	}
-	r := &Result{r: new(C.duckdb_result)}
+	r := &Result{r: new(C.duckdb_result), helpers: s.helpers}
+	if !C.varve_work(pending, C.int64_t(soloTime)) {
+		r.borrow()
+		C.varve_work(pending, 0)
+	}
+	if text := C.duckdb_pending_error(pending); text != nil && *text != 0 {
+		r.Close()
+		return nil, newError(C.GoString(text))
+	}
 	if C.duckdb_execute_pending(pending, r.r) != C.DuckDBSuccess {
 		defer r.Close()
 		return nil, newError(C.GoString(C.duckdb_result_error(r.r)))
@@ -203,8 +232,19 @@ type Column struct {
 type Result struct {
 	Columns []Column
 
-	r     *C.duckdb_result
-	chunk Chunk
+	r        *C.duckdb_result
+	chunk    Chunk
+	chunks   int // so far
+	helpers  *helpers
+	borrowed bool
+}
+
+// borrow lets the helpers work until the result is closed.
+func (r *Result) borrow() {
+	if !r.borrowed {
+		r.borrowed = true
+		r.helpers.borrow()
+	}
 }
 
 // Next returns the next chunk of at least one row, or nil at the end. A chunk
@@ -212,6 +252,9 @@ type Result struct {
 func (r *Result) Next() (*Chunk, error) {
 	for {
 		r.chunk.free()
+		if r.chunks++; r.chunks > soloChunks {
+			r.borrow()
+		}
 		r.chunk.c = C.duckdb_fetch_chunk(*r.r)
 		if r.chunk.c == nil {
 			if text := C.duckdb_result_error(r.r); text != nil && *text != 0 {
@@ -229,4 +272,8 @@ func (r *Result) Next() (*Chunk, error) {
 func (r *Result) Close() {
 	r.chunk.free()
 	C.duckdb_destroy_result(r.r)
+	if r.borrowed {
+		r.borrowed = false
+		r.helpers.giveBack()
+	}
 }

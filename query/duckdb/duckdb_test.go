@@ -38,6 +38,7 @@ func TestErrors(t *testing.T) {
 	}
 	f("Binder Error: no column x\n\nLINE 1: SELECT x\n               ^", "Binder", "no column x")
 	f("Out of Memory Error: failed", "Out of Memory", "failed")
+	f("Invalid Input Error: Attempting to execute an unsuccessful or closed pending query result\nError: Out of Memory Error: failed", "Out of Memory", "failed")
 	f("Query interrupted", "", "Query interrupted")
 	f("panic: \"Some Error: x\"", "", "panic: \"Some Error: x\"")
 }

@@ -4,6 +4,7 @@ package duckdb
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"runtime/cgo"
 	"runtime/debug"
@@ -55,6 +56,15 @@ func (c *Conn) Register(name string, find func(id int64) (Source, error)) error 
 	defer C.free(unsafe.Pointer(text))
 	if C.varve_register(c.c, text, C.uintptr_t(cgo.NewHandle(find))) != C.DuckDBSuccess {
 		return fmt.Errorf("duckdb: register function %s", name)
+	}
+	return nil
+}
+
+// RegisterGuards makes the functions varve_size, varve_width, varve_steps,
+// varve_fits and varve_works, which tell the size of values and bound it.
+func (c *Conn) RegisterGuards() error {
+	if C.varve_register_guards(c.c) != C.DuckDBSuccess {
+		return errors.New("duckdb: register the functions that bound others")
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
 #include "glue.h"
 #include "_cgo_export.h"
+#include <time.h>
 
 static void release(void *handle) { varveRelease((uintptr_t)handle); }
 static void bind_function(duckdb_bind_info info) { varveBind(info); }
@@ -31,6 +32,56 @@ void varve_set_bind_data(duckdb_bind_info info, uintptr_t handle) {
 void varve_set_init_data(duckdb_init_info info, uintptr_t handle) {
 	duckdb_init_set_init_data(info, (void *)handle, release);
 }
+
+enum { NAP_MIN = 20 * 1000, NAP_MAX = 500 * 1000 }; // nanoseconds
+
+// nap sleeps for longer each time it finds nothing to do.
+static void nap(long *length) {
+	struct timespec t = {0, *length};
+	nanosleep(&t, NULL);
+	*length = *length * 3 / 2 < NAP_MAX ? *length * 3 / 2 : NAP_MAX;
+}
+
+// worked returns the processor time of this thread: on a busy machine, a
+// statement that takes long is not yet a long statement.
+static int64_t worked(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+bool varve_work(duckdb_pending_result pending, int64_t nanoseconds) {
+	int64_t end = worked() + nanoseconds;
+	long length = NAP_MIN;
+	for (;;) {
+		switch (duckdb_pending_execute_task(pending)) {
+		case DUCKDB_PENDING_RESULT_NOT_READY:
+			length = NAP_MIN;
+			break;
+		case DUCKDB_PENDING_NO_TASKS_AVAILABLE: // others do the rest
+			nap(&length);
+			break;
+		default: // also what waits for its reader, and errors
+			return true;
+		}
+		if (nanoseconds && worked() > end) {
+			return false;
+		}
+	}
+}
+
+void varve_help(duckdb_task_state state, int *wanted) {
+	long length = NAP_MIN;
+	while (__atomic_load_n(wanted, __ATOMIC_RELAXED)) {
+		if (duckdb_execute_n_tasks_state(state, 1)) {
+			length = NAP_MIN;
+		} else {
+			nap(&length);
+		}
+	}
+}
+
+void varve_want(int *wanted, bool value) { __atomic_store_n(wanted, value, __ATOMIC_RELAXED); }
 
 void varve_vectors(duckdb_data_chunk chunk, idx_t n, duckdb_vector *vectors, void **data) {
 	for (idx_t i = 0; i < n; i++) {

@@ -12,6 +12,16 @@ duckdb_state varve_register(duckdb_connection con, const char *name, uintptr_t h
 void varve_set_bind_data(duckdb_bind_info info, uintptr_t handle);
 void varve_set_init_data(duckdb_init_info info, uintptr_t handle);
 
+// varve_work works on a statement until it is ready for duckdb_execute_pending,
+// which then returns at once, and answers true; or, after so many nanoseconds of work
+// (0: no end) without that, false.
+bool varve_work(duckdb_pending_result pending, int64_t nanoseconds);
+
+// varve_help works on all statements as long as *wanted says, which varve_want
+// sets.
+void varve_help(duckdb_task_state state, int *wanted);
+void varve_want(int *wanted, bool value);
+
 // varve_vectors looks up the n vectors of a chunk and their data.
 void varve_vectors(duckdb_data_chunk chunk, idx_t n, duckdb_vector *vectors, void **data);
 
@@ -40,5 +50,8 @@ void varve_slice(duckdb_vector vector, duckdb_vector dictionary, const uint32_t 
 
 // varve_read looks up the data and validity of the n columns of a result chunk.
 void varve_read(duckdb_data_chunk chunk, idx_t n, duckdb_vector *vectors, void **data, uint64_t **valid);
+
+// varve_register_guards makes the functions of guard.c known.
+duckdb_state varve_register_guards(duckdb_connection con);
 
 #endif

@@ -30,6 +30,7 @@ type HTTP struct {
 	ReadHeaderTimeout    Duration `koanf:"read_header_timeout"`
 	ReadTimeout          Duration `koanf:"read_timeout"`
 	IdleTimeout          Duration `koanf:"idle_timeout"`
+	StallTimeout         Duration `koanf:"stall_timeout"`
 	DrainDelay           Duration `koanf:"drain_delay"`
 	ShutdownTimeout      Duration `koanf:"shutdown_timeout"`
 }
@@ -57,6 +58,7 @@ type Query struct {
 	Timeout       Duration `koanf:"timeout"`
 	MaxConcurrent int      `koanf:"max_concurrent"`
 	MaxQueued     int      `koanf:"max_queued"`
+	Strict        bool     `koanf:"strict"`
 }
 
 // Log configures the server's own log.
@@ -77,6 +79,7 @@ func Default() Config {
 			ReadHeaderTimeout: Duration(10 * time.Second),
 			ReadTimeout:       Duration(5 * time.Minute),
 			IdleTimeout:       Duration(3 * time.Minute),
+			StallTimeout:      Duration(30 * time.Second),
 			ShutdownTimeout:   Duration(15 * time.Second),
 		},
 		WAL: WAL{
@@ -110,6 +113,8 @@ func (c *Config) check() error {
 		return bad("storage.flush_bytes", "is %v; the least is 1MiB", c.Storage.FlushBytes)
 	case c.Storage.FlushAge < Duration(time.Second):
 		return bad("storage.flush_age", "is %v; the least is 1s", c.Storage.FlushAge)
+	case c.HTTP.StallTimeout <= 0:
+		return bad("http.stall_timeout", "must be over zero")
 	case c.HTTP.BodyLimit < 1<<10:
 		return bad("http.body_limit", "is %v; the least is 1KiB", c.HTTP.BodyLimit)
 	case c.Memory.Limit != 0 && c.Memory.Limit < 256<<20:

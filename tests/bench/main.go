@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // options are the command's flags.
@@ -156,10 +157,36 @@ func benchVarve(ctx context.Context, o options, dir string, bodies [][]byte, wit
 	err = queryVarve(ctx, o, p, "flushed")
 	fmt.Printf("memory  varve             %d MiB peak RSS after queries\n", p.peakBytes()>>20)
 	p.stop()
+	if err == nil {
+		err = coldVarve(ctx, o, start)
+	}
 	if err != nil || !o.duck {
 		return err
 	}
 	return queryDuck(ctx, o, filepath.Join(dir, "**", "*.parquet"))
+}
+
+// coldVarve asks each question once of a server that has just started, has
+// answered other queries, and has no page of the table in its cache.
+func coldVarve(ctx context.Context, o options, start func(name string) (*process, error)) error {
+	rng, w := rand.New(rand.NewPCG(2, 1)), o.window()
+	for _, q := range questions {
+		p, err := start("varve-cold")
+		if err != nil {
+			return err
+		}
+		_, err = measure(20, func() error { return askVarve(ctx, http.DefaultClient, p.url, "SELECT 1") })
+		var times []time.Duration
+		if err == nil {
+			times, err = measure(1, func() error { return askVarve(ctx, http.DefaultClient, p.url, q.fill(rng, w)) })
+		}
+		p.stop()
+		if err != nil {
+			return fmt.Errorf("cold %s: %w", q.name, err)
+		}
+		fmt.Printf("query   varve cold        %-22s once   %8.2f ms\n", q.name, float64(times[0].Microseconds())/1000)
+	}
+	return nil
 }
 
 // queryVarve asks each question once cold, then o.queries times.
