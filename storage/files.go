@@ -150,15 +150,15 @@ func isDamage(err error) bool {
 	return errors.As(err, &d) || errors.Is(err, objectstore.ErrNotFound)
 }
 
-// missRows notes that rows of a file cannot be read. It is still read, for what
-// is undamaged in it is served. Each scan that meets the damage counts it, so
-// that its reader can be warned.
-func (e *Engine) missRows(f *file, err error, stats *table.ScanStats) {
+// noteLoss notes that rows of a file cannot be read. Each scan that meets the
+// damage counts it, so that its reader can be warned. The file is still read:
+// what is undamaged in it is served.
+func (e *Engine) noteLoss(f *file, err error, stats *table.ScanStats) {
 	stats.Damage(f.key)
 	e.noteDamage(f, err)
 }
 
-// noteDamage remembers that a file is damaged. The log hears of it once.
+// noteDamage notes that a file is damaged. The log hears of it once.
 func (e *Engine) noteDamage(f *file, err error) {
 	e.damaged.mu.Lock()
 	defer e.damaged.mu.Unlock()

@@ -113,7 +113,7 @@ func (t *tolerant) Next(ctx context.Context) (*run.Batch, error) {
 			return nil, err
 		}
 		if err != nil {
-			t.p.e.missRows(t.s.file, err, t.p.stats)
+			t.p.e.noteLoss(t.s.file, err, t.p.stats)
 		}
 		t.current.Close()
 		t.current = nil

@@ -231,7 +231,7 @@ func (p *planner) openFiles(ctx context.Context, clusters [][]*source) error {
 			g.Go(func() (err error) {
 				s.reader, err = p.e.reader(ctx, s.file)
 				if isDamage(err) {
-					p.e.missRows(s.file, err, p.stats)
+					p.e.noteLoss(s.file, err, p.stats)
 					return nil
 				}
 				if err != nil {
