@@ -224,20 +224,7 @@ func appendKey(key []byte, tags []*columnBuilder, row int) []byte {
 			continue
 		}
 		nulls = 0
-		switch c.Column.Type.Layout() {
-		case table.Ints:
-			key = table.AppendKeyInt(key, c.Column.Type, c.Ints[row])
-		case table.Floats:
-			key = table.AppendKeyFloat(key, c.Floats[row])
-		case table.Bools:
-			n := int64(0)
-			if c.Bools[row] {
-				n = 1
-			}
-			key = table.AppendKeyInt(key, table.Boolean, n)
-		case table.Bytes:
-			key = table.AppendKeyBytes(key, c.Bytes(row))
-		}
+		key = table.AppendKeyValue(key, &c.Vector, row)
 	}
 	return table.TrimKey(key, nulls)
 }

@@ -70,6 +70,25 @@ func AppendKeyFloat(key []byte, value float64) []byte {
 	return binary.BigEndian.AppendUint64(append(key, keyValue), u)
 }
 
+// AppendKeyValue appends the value of row i of a tag's vector, which is not
+// null.
+func AppendKeyValue(key []byte, v *Vector, i int) []byte {
+	switch v.Type.Layout() {
+	case Bytes:
+		return AppendKeyBytes(key, v.Bytes(i))
+	case Floats:
+		return AppendKeyFloat(key, v.Floats[i])
+	case Bools:
+		b := int64(0)
+		if v.Bools[i] {
+			b = 1
+		}
+		return AppendKeyInt(key, v.Type, b)
+	default:
+		return AppendKeyInt(key, v.Type, v.Ints[i])
+	}
+}
+
 // TrimKey removes trailing null tags, which makes a key canonical; nulls is
 // the number of nulls appended since the last value.
 func TrimKey(key []byte, nulls int) []byte { return key[:len(key)-nulls] }

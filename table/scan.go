@@ -61,6 +61,46 @@ const (
 	IsNotNull
 )
 
+// Holds reports whether an operator holds for a value that is not null and
+// compares with the predicate's one constant as order says: below zero, zero or
+// above. An operator that this program does not know rules nothing out.
+func (c Compare) Holds(order int) bool {
+	switch c {
+	case Equal:
+		return order == 0
+	case NotEqual:
+		return order != 0
+	case Less:
+		return order < 0
+	case LessEqual:
+		return order <= 0
+	case Greater:
+		return order > 0
+	case GreaterEqual:
+		return order >= 0
+	default:
+		return true
+	}
+}
+
+// CompareFloats orders floats as keys and DuckDB do: every NaN is one value,
+// the largest, and zeros are equal.
+func CompareFloats(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	case a == b:
+		return 0
+	case a == a: // b is NaN
+		return -1
+	case b == b:
+		return 1
+	}
+	return 0
+}
+
 // A Value is one constant of a Predicate. Type.Layout says which field holds
 // it; an integer of UInt64 is its bits, a boolean is 0 or 1 in Int.
 type Value struct {

@@ -81,7 +81,7 @@ func (x *index) test(p table.Predicate) func(series uint32) bool {
 		return func(id uint32) bool { return !tag.null(id) && pass[tag.codes[id]] }
 	case table.Floats:
 		return func(id uint32) bool {
-			return !tag.null(id) && holds(p, func(v *table.Value) int { return compareFloats(tag.floats[id], v.Float) })
+			return !tag.null(id) && holds(p, func(v *table.Value) int { return table.CompareFloats(tag.floats[id], v.Float) })
 		}
 	case table.Bools:
 		return func(id uint32) bool {
@@ -115,23 +115,7 @@ func holds(p table.Predicate, compare func(*table.Value) int) bool {
 		}
 		return false
 	}
-	c := compare(&p.Values[0])
-	switch p.Op {
-	case table.Equal:
-		return c == 0
-	case table.NotEqual:
-		return c != 0
-	case table.Less:
-		return c < 0
-	case table.LessEqual:
-		return c <= 0
-	case table.Greater:
-		return c > 0
-	case table.GreaterEqual:
-		return c >= 0
-	default:
-		return true
-	}
+	return p.Op.Holds(compare(&p.Values[0]))
 }
 
 func compareBytes(a []byte, b string) int {
@@ -142,18 +126,4 @@ func compareBytes(a []byte, b string) int {
 		}
 	}
 	return cmp.Compare(len(a), len(b))
-}
-
-// compareFloats orders NaN above every number and equal to itself, as keys and
-// SQL do.
-func compareFloats(a, b float64) int {
-	switch {
-	case a != a && b != b:
-		return 0
-	case a != a:
-		return 1
-	case b != b:
-		return -1
-	}
-	return cmp.Compare(a, b)
 }

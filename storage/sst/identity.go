@@ -237,20 +237,7 @@ func appendKey(key []byte, tags []table.Vector, row int) []byte {
 			continue
 		}
 		nulls = 0
-		switch v.Type.Layout() {
-		case table.Bytes:
-			key = table.AppendKeyBytes(key, v.Bytes(row))
-		case table.Floats:
-			key = table.AppendKeyFloat(key, v.Floats[row])
-		case table.Bools:
-			x := int64(0)
-			if v.Bools[row] {
-				x = 1
-			}
-			key = table.AppendKeyInt(key, v.Type, x)
-		default:
-			key = table.AppendKeyInt(key, v.Type, v.Ints[row])
-		}
+		key = table.AppendKeyValue(key, v, row)
 	}
 	return table.TrimKey(key, nulls)
 }

@@ -83,22 +83,7 @@ func (r *rule) match(v *table.Value) bool {
 	if len(r.test.Values) == 0 {
 		return false
 	}
-	c := compareValues(r.typ, v, &r.test.Values[0])
-	switch r.test.Op {
-	case table.Equal:
-		return c == 0
-	case table.NotEqual:
-		return c != 0
-	case table.Less:
-		return c < 0
-	case table.LessEqual:
-		return c <= 0
-	case table.Greater:
-		return c > 0
-	case table.GreaterEqual:
-		return c >= 0
-	}
-	return true // an operator this program does not know prunes nothing
+	return r.test.Op.Holds(compareValues(r.typ, v, &r.test.Values[0]))
 }
 
 // verdict is what bounds say about all rows they cover.

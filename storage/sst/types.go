@@ -132,12 +132,11 @@ func widen(t table.Type, u uint32) int64 {
 	return int64(int32(u))
 }
 
-// compareValues orders two values of type t. Floats are ordered as DuckDB
-// does: every NaN is one value, the largest, and zeros are equal.
+// compareValues orders two values of type t.
 func compareValues(t table.Type, a, b *table.Value) int {
 	switch t.Layout() {
 	case table.Floats:
-		return compareFloats(a.Float, b.Float)
+		return table.CompareFloats(a.Float, b.Float)
 	case table.Bytes:
 		return compare(a.Bytes, b.Bytes)
 	}
@@ -145,22 +144,6 @@ func compareValues(t table.Type, a, b *table.Value) int {
 		return compare(uint64(a.Int), uint64(b.Int))
 	}
 	return compare(a.Int, b.Int)
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	case a == b:
-		return 0
-	case a == a: // b is NaN
-		return -1
-	case b == b:
-		return 1
-	}
-	return 0
 }
 
 func compare[T int64 | uint64 | string](a, b T) int {
