@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"github.com/varvedb/varve/storage/cache"
 	"github.com/varvedb/varve/table"
 )
@@ -48,6 +49,17 @@ func (e *Engine) RecoveryRelief() (flushes int, peak int64) {
 // segment to its head.
 func (e *Engine) RelocateOldest(regions ...table.RegionID) error {
 	return e.relocate(e.log.Pressure().Segment, regions)
+}
+
+// HoldFlushes keeps everybody from flushing a region until release is called,
+// so that a test sees what writes alone do to its memtables.
+func (e *Engine) HoldFlushes(id table.RegionID) (release func(), err error) {
+	r, err := e.region(context.Background(), id)
+	if err != nil {
+		return nil, err
+	}
+	r.flushing <- struct{}{}
+	return func() { <-r.flushing }, nil
 }
 
 // LargestTable returns the rows of the region's longest memtable that takes

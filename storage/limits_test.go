@@ -97,6 +97,10 @@ func TestFullMemtable(t *testing.T) {
 	store := storagetest.New(t)
 	store.Engine().SetMaxTableRows(10)
 	info := limitsTable(store.Tables, 1)
+	release, err := store.Engine().HoldFlushes(info.ID.Region(0))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var want []string
 	for i := range 15 {
 		rows := [][]any{{"h", 0, i, "new"}, {"h", 3*i + 1, i, "a"}, {"h", 3*i + 2, i, "b"}}
@@ -117,6 +121,7 @@ func TestFullMemtable(t *testing.T) {
 		}
 	}
 	check("in memory")
+	release()
 	store.Crash(t)
 	check("after a crash")
 	if err := store.Flush(context.Background(), info); err != nil {
