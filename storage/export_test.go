@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+
 	"github.com/varvedb/varve/storage/cache"
 	"github.com/varvedb/varve/table"
 )
